@@ -86,7 +86,7 @@ export async function planTime(rounds: number): Promise<Result[]> {
       readStdin: async () => bytes,
     });
     if (!desired) throw new Error(`the profile is wrong: ${findings[0]?.message}`);
-    const plan = makePlan({
+    const { plan } = makePlan({
       request: desired.request,
       live,
       machine: DEFAULT_MACHINE_OPTIONS,

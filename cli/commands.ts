@@ -67,7 +67,7 @@ const CONTROL: readonly Row[] = [
   ['serve', 'Run the service in the foreground', async () => (await import('./commands/serve.ts')).serve],
   [
     'service',
-    'Start the service by itself, and again after a crash',
+    'Run the service at login, and again after a crash',
     async () => (await import('./commands/service.ts')).service,
   ],
   ['shutdown', 'Stop the backend and the service', async () => (await import('./commands/shutdown.ts')).shutdown],

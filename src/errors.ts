@@ -60,6 +60,13 @@ export const ERRORS = {
   ERR_CANCELLED: { status: 499, exit: 1, retry: true },
 } as const;
 
+/** The message of `ERR_BACKEND_LOCKED` while the lock file exists. Scripts match on it. */
+export const LOCKED =
+  'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
+
+/** In the message of an operation that was canceled and completely rolled back. Clients match on it. */
+export const OPERATION_CANCELED = 'the operation was canceled';
+
 /** A code of the catalog. */
 export type ErrorCode = keyof typeof ERRORS;
 

@@ -56,7 +56,12 @@ export function parseJson(text: string): JsonValue | undefined {
 
 /** JSON with sorted keys and no whitespace: equal values give equal text. */
 export function canonicalJson(value: JsonValue): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (Array.isArray(value)) {
+    // Long lists are of texts, which JSON writes faster itself.
+    return value.every((item) => typeof item === 'string')
+      ? JSON.stringify(value)
+      : `[${value.map(canonicalJson).join(',')}]`;
+  }
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const entries = Object.keys(value)
     .sort()
@@ -78,4 +83,10 @@ export function indentedJson(value: object): string {
 export function parseObject(text: string): JsonObject | undefined {
   const value = parseJson(text);
   return isObject(value) ? value : undefined;
+}
+
+/** The members that are not undefined, to spread what is optional: `{ name, ...defined({ reason }) }`. */
+export function defined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const found = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(found) as ReturnType<typeof defined<T>>;
 }

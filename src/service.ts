@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { release } from 'node:os';
-import { createApp } from './api/app.ts';
-import type { ApiContext } from './api/context.ts';
-import type { Listener } from './api/listener.ts';
+import { type ApiPorts, createApp } from './api/app.ts';
 import { createTransientStore } from './api/routes/transient-settings.ts';
 import type { Reached } from './client/connection.ts';
 import { proofOf } from './client/service-proof.ts';
@@ -15,6 +13,7 @@ import { type Backend, openBackend } from './service/backend.ts';
 import { serviceEvent } from './service/events.ts';
 import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
+import type { Listener } from './service/listener.ts';
 import { createMetrics, type ServiceMetrics } from './service/metrics.ts';
 import { type RunningService, type ServiceOptions, type Undo, undoAll } from './service/options.ts';
 import type { WatchFeed } from './service/watch/watch.ts';
@@ -78,8 +77,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   features = await openFeatures(options, home, backend, undo);
   for (const write of early) features.watch.written(...write);
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
-  const context = contextOf(options, { home, backend, features, life, credentials, metrics, about });
-  await createApp(context, listener.server).ready();
+  const ports = apiPorts(options, { home, backend, features, life, credentials, metrics, about });
+  await createApp(ports, listener.server).ready();
   undo.push(['end of events', async () => backend.events.emit(serviceEvent('stopping'))]);
   // Before the first observation, a plan would miss what survived the last service.
   await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
@@ -164,13 +163,14 @@ interface Parts {
   backend: Backend;
   features: Features;
   life: Life;
-  credentials: ApiContext['credentials'];
+  credentials: ApiPorts['credentials'];
   metrics: ServiceMetrics;
   /** `startedAt`: RFC 3339. */
   about: { version: string; startedAt: string };
 }
 
-function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
+/** Provides the ports of the API from the parts of the service. */
+function apiPorts(options: ServiceOptions, parts: Parts): ApiPorts {
   const { home, backend, features, life, credentials, metrics, about } = parts;
   const { places, log, refusals, listener, notices, reset, streams } = home;
   const { port } = listener;
@@ -184,7 +184,6 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     driver,
     host: { platform: options.platform, arch: process.arch, osVersion: release() },
     kubernetesVersions: backend.kubernetesVersions,
-    idle: options.idle ?? false,
     isBackendLocked: backend.isLocked,
     isLockedByOther: backend.isLockedByOther,
     requestStop: life.requestStop,

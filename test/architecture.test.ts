@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -28,7 +28,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/plan/',
     may: ['src/plan/', 'src/allowed-images/'],
-    types: ['src/drivers/driver.ts', 'src/features/port-forwards/forward.ts'],
+    types: ['src/drivers/driver.ts'],
     because: 'a plan is a function of settings, driver capabilities and what was observed, and does nothing',
   },
   {
@@ -53,14 +53,14 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/features/extensions/',
     may: ['src/features/extensions/', 'src/state/'],
-    types: ['src/drivers/driver.ts', 'src/plan/history.ts'],
+    types: ['src/drivers/driver.ts', 'src/plan/'],
     because: 'an extension is an image and a directory; which engine read the image does not matter',
   },
   {
     module: 'src/features/snapshots/',
-    may: ['src/features/snapshots/', 'src/plan/', 'src/state/'],
-    types: ['src/drivers/driver.ts', 'src/reconcile/'],
-    because: 'a snapshot is a copy of files that a driver names, and a restore asks the loop to stop and start',
+    may: ['src/features/snapshots/', 'src/plan/', 'src/reconcile/', 'src/state/'],
+    types: ['src/drivers/driver.ts'],
+    because: 'a snapshot is a copy of files that a driver names, and a restore has the gate of the loop stop and start',
   },
   {
     module: 'src/features/diagnostics/',
@@ -70,8 +70,8 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/features/port-forwards/',
-    may: ['src/features/port-forwards/', 'src/state/'],
-    types: ['src/drivers/driver.ts', 'src/reconcile/', 'src/plan/history.ts'],
+    may: ['src/features/port-forwards/', 'src/plan/', 'src/state/'],
+    types: ['src/drivers/driver.ts', 'src/reconcile/'],
     because: 'a forward is a listener and a way into some cluster',
   },
   {
@@ -167,23 +167,13 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/drivers/',
-    may: ['src/drivers/'],
-    because: 'the list of drivers knows them all',
-  },
-  {
-    module: 'src/drivers/log-places.ts',
-    may: ['src/drivers/machines/qemu/places.ts', 'src/state/'],
-    because: 'where logs are is known from the records of a home, whether or not anything runs',
-  },
-  {
-    module: 'src/drivers/backend-access.ts',
     may: ['src/drivers/', 'src/state/'],
-    because: 'a way to the running application is made of records on this disk, and of nothing that was answered',
+    because: 'it knows all drivers, and what they record in a home, whether or not anything runs',
   },
   {
-    module: 'src/api/openapi.ts',
+    module: 'src/api/document-schemas.ts',
     may: ['schemas/', 'src/api/'],
-    because: 'the description of the API shows the schemas of the documents as they are',
+    because: 'requests are checked by, and the description of the API shows, the schemas of the documents as they are',
   },
   {
     module: 'src/api/',
@@ -192,11 +182,13 @@ const TABLE: readonly Rule[] = [
       'src/drivers/driver.ts',
       'src/features/diagnostics/',
       'src/features/extensions/',
+      'src/features/host-integration/',
       'src/features/port-forwards/',
       'src/features/snapshots/',
+      'src/service/',
       'src/state/',
     ],
-    because: 'routes translate; they do not decide, and they know no concrete driver',
+    because: 'routes translate; they do not decide, and they know of the rest only what their ports name',
   },
   {
     module: 'src/client/',
@@ -205,19 +197,38 @@ const TABLE: readonly Rule[] = [
       'src/reconcile/',
       'src/drivers/driver.ts',
       'src/features/diagnostics/',
-      'src/features/extensions/',
       'profiles/policies/',
-      'src/features/port-forwards/',
       'src/features/snapshots/',
     ],
     because: 'the client loop reaches the system only by the API',
+  },
+  {
+    module: 'src/client/rancher-desktop/',
+    may: ['src/client/', 'src/plan/', 'src/state/'],
+    types: ['src/reconcile/'],
+    because: 'another application is driven by the same client, and knows nothing of our service',
   },
   {
     module: 'src/service.ts',
     may: ['src/', 'profiles/policies/'],
     because: 'it is the one composition root',
   },
-  { module: 'src/service/', may: ['src/', 'profiles/policies/'], because: 'it is a part of the composition root' },
+  {
+    module: 'src/service/',
+    may: [
+      'src/service/',
+      'src/allowed-images/',
+      'src/client/',
+      'src/drivers/',
+      'src/events/',
+      'src/features/',
+      'src/plan/',
+      'src/reconcile/',
+      'src/state/',
+      'profiles/policies/',
+    ],
+    because: 'its parts are opened by the composition root, which alone gives them to the API',
+  },
   {
     module: 'profiles/document/',
     may: ['profiles/document/', 'profiles/formats/'],
@@ -268,14 +279,20 @@ const TABLE: readonly Rule[] = [
       'src/plan/port-forwards.ts',
       // Names of what people consent to.
       'src/plan/losses.ts',
-      // `explain` reads the files itself while no service runs.
-      'src/plan/layers.ts',
       'src/features/snapshots/',
       'src/state/',
       'profiles/',
     ],
     types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts'],
     because: 'the tool reaches the system only by the API',
+  },
+];
+
+/** Folders of which others import the index alone. */
+const DOORS: readonly { folder: string; because: string }[] = [
+  {
+    folder: 'src/client/rancher-desktop/',
+    because: 'what concerns another application is behind one door, and its clients carry what differs',
   },
 ];
 
@@ -296,8 +313,12 @@ function ground(file: string): string[] {
   return within(PURE) ? ['src/settings/'] : ['src/settings/', 'src/os/'];
 }
 
+function ruleOf(file: string): Rule | undefined {
+  return TABLE.filter((row) => file.startsWith(row.module)).sort((a, b) => b.module.length - a.module.length)[0];
+}
+
 function violations(file: string, text: string): string[] {
-  const rule = TABLE.filter((row) => file.startsWith(row.module)).sort((a, b) => b.module.length - a.module.length)[0];
+  const rule = ruleOf(file);
   if (!rule) return [`${file}: no row of the import table covers it`];
   const found: string[] = [];
   for (const match of text.matchAll(IMPORT)) {
@@ -306,6 +327,10 @@ function violations(file: string, text: string): string[] {
     const allowed = [...OPEN, ...ground(file), ...rule.may, ...(match[2] ? (rule.types ?? []) : [])];
     if (!allowed.some((prefix) => target.startsWith(prefix))) {
       found.push(`${file} imports ${match[2] ? 'types of ' : ''}${target}: not allowed, because ${rule.because}`);
+    }
+    const closed = DOORS.find(({ folder }) => target.startsWith(folder) && !file.startsWith(folder));
+    if (closed && target !== `${closed.folder}index.ts`) {
+      found.push(`${file} imports ${target}: not allowed, because ${closed.because}`);
     }
   }
   return found;
@@ -317,12 +342,82 @@ test('imports point one way', () => {
   expect(all.flatMap((file) => violations(file, readFileSync(file, 'utf8')))).toEqual([]);
 });
 
+/** The second line of a folder's README. */
+function importsLine(folder: string): string {
+  const { may = [], types = [] } = ruleOf(`${folder}/`) ?? {};
+  const names = (prefixes: readonly string[]) => prefixes.map((prefix) => `\`${prefix.replace(/\/$/, '')}\``);
+  const others = [...ground(`${folder}/`), ...may].filter(
+    (prefix) => prefix === 'src/' || !`${folder}/`.startsWith(prefix),
+  );
+  const all = [...names([...new Set(others)]), ...names(types).map((name) => `types of ${name}`)];
+  return `May import: ${all.length === 0 ? 'nothing else' : all.join(', ')}.`;
+}
+
+test('each folder of several files says what it is, what it may import, and where to begin', async () => {
+  const folders = new Map<string, string[]>();
+  for (const file of ['src', 'cli', 'profiles'].flatMap(files)) {
+    if (dirname(file) !== 'src') folders.set(dirname(file), [...(folders.get(dirname(file)) ?? []), file]);
+  }
+  for (const [folder, { length }] of folders) {
+    if (length < 4) continue;
+    const readme = join(folder, 'README.md');
+    const [what = '', , begin = ''] = readFileSync(readme, 'utf8').split('\n');
+    expect(begin, readme).toMatch(/^Begin with /);
+    const named = [...`${what} ${begin}`.matchAll(/`([\w./-]+\.(?:ts|json))`/g)].map(([, name = '']) => name);
+    expect(
+      named.filter((name) => !existsSync(name) && !existsSync(join(folder, name))),
+      readme,
+    ).toEqual([]);
+    await expect([what, importsLine(folder), begin, ''].join('\n')).toMatchFileSnapshot(resolve(readme));
+  }
+});
+
 test('the check detects a forbidden import, including a lazy one and one without bindings', () => {
   expect(violations('cli/x.ts', "import '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "import { a } from '../src/api/app.ts';")).toHaveLength(1);
   expect(violations('cli/x.ts', "const a = await import('../src/api/app.ts');")).toHaveLength(1);
   expect(violations('cli/x.ts', "import type { Plan } from '../src/plan/change.ts';")).toEqual([]);
   expect(violations('cli/x.ts', "import { makePlan } from '../src/plan/plan.ts';")).toHaveLength(1);
+  expect(violations('cli/x.ts', "import '../src/client/rancher-desktop/plan.ts';")).toHaveLength(1);
+  expect(violations('cli/x.ts', "import '../src/client/rancher-desktop/index.ts';")).toEqual([]);
+});
+
+/** Groups of files that reach each other by imports, those of types included: leaves are taken away until none is left. */
+function circles(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  let left = [...edges.keys()];
+  for (;;) {
+    const rest = new Set(left);
+    const inner = left.filter((file) => edges.get(file)?.some((to) => rest.has(to)));
+    if (inner.length === left.length) return left;
+    left = inner;
+  }
+}
+
+test('no circle of imports, types included', () => {
+  const all = ['src', 'cli', 'profiles', 'schemas/gen'].flatMap(files).map((path) => path.replaceAll('\\', '/'));
+  const edges = new Map(
+    all.map((file) => {
+      const found = readFileSync(file, 'utf8').matchAll(IMPORT);
+      return [file, [...found].map((match) => join(dirname(file), match[3] ?? match[4] ?? '').replaceAll('\\', '/'))];
+    }),
+  );
+  // What remains has a circle in it, or reaches one.
+  expect(circles(edges)).toEqual([]);
+  expect(circles(new Map([...edges, ['x.ts', ['y.ts']], ['y.ts', ['x.ts']]]))).toEqual(['x.ts', 'y.ts']);
+});
+
+test('no connection or program stops being listened to for errors after its first', () => {
+  const once = ['src', 'cli', 'profiles']
+    .flatMap(files)
+    .flatMap((file) =>
+      readFileSync(file, 'utf8')
+        .split('\n')
+        .map((line) => `${file}: ${line.trim()}`),
+    )
+    .filter((line) => line.includes("once('error'"))
+    // A server has one error before it listens; the log has another listener.
+    .filter((line) => !/server\.once|src.os.log-file\.ts/.test(line));
+  expect(once).toEqual([]);
 });
 
 test('only one folder spawns programs', () => {

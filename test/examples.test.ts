@@ -7,7 +7,9 @@ import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import { makePlan } from '../src/plan/plan.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
-import { validate as validProfile } from '../src/settings/validators/profile.gen.js';
+import { schemaCheck } from './helpers/schema-check.ts';
+
+const validProfile = schemaCheck('profile');
 
 const FILES = readdirSync('examples').filter((name) => /\.(ya?ml|json)$/.test(name));
 
@@ -23,7 +25,7 @@ const CONTEXT = {
 async function planOf(name: string, driver: DriverInfo) {
   const { desired } = await loadDesired([name], CONTEXT);
   if (!desired) throw new Error(`${name} is not valid`);
-  return makePlan({
+  const { plan } = makePlan({
     request: desired.request,
     live: defaultSettings(CONTEXT),
     machine: DEFAULT_MACHINE_OPTIONS,
@@ -38,6 +40,7 @@ async function planOf(name: string, driver: DriverInfo) {
     target: { product: 'rdctl', driver: driver.name, simulated: driver.simulated },
     generation: 1,
   });
+  return plan;
 }
 
 test('there are examples in both forms', () => {

@@ -1,4 +1,5 @@
-import { LOSSES, type Loss } from '../../src/plan/losses.ts';
+import type { Loss } from '../../src/plan/change.ts';
+import { LOSSES } from '../../src/plan/losses.ts';
 import { wordList } from '../../src/settings/printable.ts';
 import type { Flag } from '../command.ts';
 import { usage } from './values.ts';

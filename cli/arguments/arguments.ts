@@ -1,5 +1,7 @@
 import type { RdError } from '../../src/errors.ts';
+import { fieldAt } from '../../src/settings/fields.ts';
 import { nearest } from '../../src/settings/nearest.ts';
+import { pastSetting, pastText } from '../../src/settings/past.ts';
 import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
 import { classicMistake, LiteralError, parseBoolean, parseDuration, parseInteger, quote, usage } from './values.ts';
 
@@ -199,7 +201,16 @@ function parsePositive(text: string): number {
   throw new LiteralError(must, must);
 }
 
+/** A flag of a setting, which commands with flags of settings have. */
+const ANY_SETTING = 'container-engine.name';
+
 function unknownFlag(name: string, flags: FlagIndex): RdError {
+  const past = pastSetting(name);
+  const flag = past?.now === undefined ? undefined : fieldAt(past.now)?.flag?.name;
+  if (past && flags.long.has(flag ?? ANY_SETTING)) {
+    const todo = flag === undefined ? 'Leave it out.' : `Use --${flag}.`;
+    return usage(`unknown flag: --${name}`, `${past.path} ${pastText(past)}. ${todo}`);
+  }
   const shown = [...flags.long]
     .filter(([long, entry]) => long === entry.name && !entry.flag.hidden)
     .map(([long]) => long);

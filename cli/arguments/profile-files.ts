@@ -1,8 +1,8 @@
 import { type DesiredDocument, type LoadedDocument, type Locate, loadDesired } from '../../profiles/document/load.ts';
 import { type ErrorCode, RdError, type SettingsFinding } from '../../src/errors.ts';
 import { systemCode } from '../../src/os/io-error.ts';
-import type { PlanRequest } from '../../src/plan/change.ts';
-import { type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
+import type { PlanRequest, WantedForwards } from '../../src/plan/change.ts';
+import { withForwards } from '../../src/plan/port-forwards.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';

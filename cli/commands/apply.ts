@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DesiredDocument } from '../../profiles/document/load.ts';
-import type { Client } from '../../src/client/client.ts';
+import type { EventClient } from '../../src/client/contract.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -16,7 +16,8 @@ import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
-import { applyNow, type RequestedState, RUN_FLAGS, runOptions } from './apply/run.ts';
+import { applyNow, RUN_FLAGS, runOptions } from './apply/run.ts';
+import type { RequestedState } from './apply/service.ts';
 
 export const apply = defineCommand({
   name: 'apply',
@@ -81,7 +82,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is lo
     });
     if (!flags.watch) return 0;
     const { follow } = await import('./events/follow.ts');
-    const { showMessages } = await import('./events/show.ts');
+    const { showMessages } = await import('../views/event-text.ts');
     const show = showMessages(flags.output, io);
     await follow(invocation, { kinds: EVENT_KINDS.filter((kind) => kind !== 'status'), since: position, show });
     // Watching is over; the apply has succeeded.
@@ -110,7 +111,7 @@ async function dryRun(
 }
 
 /** The position in the events before the apply: with --no-wait, what it causes is yet to be shown. */
-async function positionOf({ events }: Client, signal: AbortSignal): Promise<string | undefined> {
+async function positionOf({ events }: EventClient, signal: AbortSignal): Promise<string | undefined> {
   const enough = new AbortController();
   let position: string | undefined;
   await events?.({
@@ -212,10 +213,13 @@ async function requestedState({ files, plans, previous, caller, view, where }: W
 /** What `rdctl rollback` goes back to; for another application, which has no history, the state that was kept before the last apply. */
 async function previousState(caller: Caller, view: View, where: Places): Promise<RequestedState> {
   const service = await runningService(caller);
-  if (service?.client.foreign) {
-    const { keptState } = await import('../../src/client/previous.ts');
+  if (service?.client.previous) {
     const target = targetOf(service.status);
-    return { asked: { request: await keptState(where, target) }, isRollback: true, home: target.home };
+    return {
+      asked: { request: await service.client.previous.request(where, target) },
+      isRollback: true,
+      home: target.home,
+    };
   }
   const { rollbackState } = await import('./apply/rollback-state.ts');
   return rollbackState(undefined, caller, view);

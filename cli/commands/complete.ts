@@ -1,4 +1,5 @@
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { Client } from '../../src/client/contract.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { isObject } from '../../src/json.ts';
 import { parseArguments } from '../arguments/arguments.ts';

@@ -26,7 +26,8 @@ import { desiredOf, FILE_FLAG } from '../arguments/profile-files.ts';
 import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { count, jsonText, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
+import { differenceText, entryLines } from '../views/difference-text.ts';
+import { count, jsonText, pathText, plainText, type Style, style } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 import { managedHistory } from './plan/managers.ts';
 import { planFor } from './plan/plan-for.ts';
@@ -234,10 +235,19 @@ function comparisonText(
     .map(paint.bold)
     .join('\n');
   const lines = [
-    ...values.map((each) => `  ${pathText(each)}: ${side(each, 'before')} → ${side(each, 'after')}`),
+    ...values.flatMap((each) => {
+      const { brief, entries } = differenceText(side(each, 'before'), side(each, 'after'), ['(absent)', '(absent)']);
+      return [`  ${pathText(each)}: ${brief}`, ...entryLines(entries)];
+    }),
     ...locks.map(({ path, before }) => `  ${path}: ${before ? 'locked → not locked' : 'not locked → locked'}`),
   ];
-  return [head, '', ...(lines.length === 0 ? [] : [...lines, '']), ending(lines.length, besides), ''].join('\n');
+  return [
+    head,
+    '',
+    ...(lines.length === 0 ? [] : [...lines, '']),
+    ending(values.length + locks.length, besides),
+    '',
+  ].join('\n');
 }
 
 function ending(differences: number, besides: readonly string[]): string {
@@ -246,9 +256,9 @@ function ending(differences: number, besides: readonly string[]): string {
   return `${found} settings and locks; ${wordList(besides)} ${besides.length === 1 ? 'differs' : 'differ'}, which is not compared.`;
 }
 
-function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after'): string {
+function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after') {
   const value = values[which];
-  return value === undefined ? '(absent)' : valueText(covered(value, sensitive));
+  return value === undefined ? undefined : covered(value, sensitive);
 }
 
 function covered(value: JsonValue, sensitive: boolean): JsonValue | { sensitive: true } {

@@ -1,3 +1,4 @@
+import type { Server, SettingsClient } from '../../src/client/contract.ts';
 import { readFindings } from '../../src/client/diagnostics.ts';
 import { runningService, type Service } from '../../src/client/session/find.ts';
 import { RdError } from '../../src/errors.ts';
@@ -44,7 +45,7 @@ function unchecked(error: unknown, { client, status }: Service, io: Io): undefin
   io.err(`notice: ${status.product} has no checks that rdctl can run: ${error.message}.\n`);
 }
 
-async function checksOf(client: Parameters<typeof readFindings>[0]) {
+async function checksOf(client: Server & SettingsClient) {
   const { settings } = await client.settings();
   return readFindings(client, true, settings);
 }

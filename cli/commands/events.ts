@@ -4,9 +4,9 @@ import { parseEventId } from '../../src/events/event-id.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
+import { showMessages } from '../views/event-text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { follow, noEvents } from './events/follow.ts';
-import { showMessages } from './events/show.ts';
 
 export const events = defineCommand({
   name: 'events',

@@ -8,27 +8,25 @@ import {
   explainSetting,
   type SectionExplanation,
 } from '../../src/client/explain.ts';
-import { layersOfApplication } from '../../src/client/foreign-layers.ts';
 import { type ManagedBy, managerText } from '../../src/client/managers.ts';
-import { storedSettings } from '../../src/client/offline.ts';
+import { layersOfFiles } from '../../src/client/offline.ts';
+import { layersOfApplication } from '../../src/client/rancher-desktop/index.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
-import { type SettingLayers, settingLayers } from '../../src/plan/layers.ts';
+import type { SettingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { type Field, PLATFORM_NAMES, PLATFORMS } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { isSection } from '../../src/settings/fields.ts';
-import { laterPlace } from '../../src/settings/left-over.ts';
-import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
-import type { MachineField } from '../../src/settings/machine-options.ts';
+import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
 import { nearest } from '../../src/settings/nearest.ts';
-import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { pastSetting, pastText } from '../../src/settings/past.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
+import { differenceText } from '../views/difference-text.ts';
 import { authorText, timeText } from '../views/history-text.ts';
 import { count, jsonText, paragraphs, plainText, type Style, style, tableLines, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
@@ -93,30 +91,26 @@ async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const host = hostOf(io);
   const service = await runningService(invocation);
-  if (!service) return { layers: await layersOfFiles(io, host), home: homeOf(io).data };
-  if (service.client.foreign) {
-    const { client } = service;
+  if (!service) return { layers: await layersWithoutService(io, host), home: homeOf(io).data };
+  const { client } = service;
+  if (!client.layers) {
     const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
     return { layers: await layersOfApplication(client, facts, io.signal) };
   }
   const { cluster, home } = service.status;
   return {
-    layers: await service.client.layers({ signal: io.signal }),
+    layers: await client.layers({ signal: io.signal }),
     ...(home === undefined ? {} : { home }),
     ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
   };
 }
 
-async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
+async function layersWithoutService(io: Io, host: Host): Promise<SettingLayers> {
   const where = homeOf(io);
   const policies = await policiesOf(io, host);
-  const next = await storedSettings(where, host.platform, host, policies);
-  const stored = await storedSettings(where, host.platform, host);
   const firstRun = await recordedFirstRun(where.firstRunFile);
   const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
-  const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
-  const machine = next.machine ?? DEFAULT_MACHINE_OPTIONS;
-  return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept, machine });
+  return layersOfFiles(where, host, policies, facts);
 }
 
 const EFFECTS: Record<Explanation['effect'], string> = {
@@ -148,7 +142,7 @@ export function explanationText(explanation: Explanation, more: readonly string[
     BASES[basis],
     `${paint.bold(path)} = ${valueText(value)}  (${why})${more.map((line) => `\n${plainText(line)}`).join('')}`,
     description,
-    tableLines(layers.map(layerRow)).join('\n'),
+    tableLines(layers.map((layer) => layerRow(layer, value))).join('\n'),
     ...(locked ? ['It cannot be changed here; ask your administrator.'] : []),
     factsText(explanation),
   ]);
@@ -173,9 +167,16 @@ function source(layers: readonly ExplainedLayer[]): string {
   return plainText(layers.find(({ wins }) => wins)?.source ?? '');
 }
 
-function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer): string[] {
+function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer, winning: Explanation['value']): string[] {
   const where = note === undefined ? from : `${from} (${note})`;
-  return [`${wins ? '→ ' : '  '}${layer}`, value === undefined ? '-' : short(valueText(value)), plainText(where)];
+  return [`${wins ? '→ ' : '  '}${layer}`, short(layerText(value, winning)), plainText(where)];
+}
+
+/** The value of a layer; a list that shares entries with the one in force only by what differs from it. */
+function layerText(value: ExplainedLayer['value'], winning: Explanation['value']): string {
+  if (value === undefined) return '-';
+  const { entries } = differenceText(winning, value);
+  return entries.length === 0 ? valueText(value) : `the same, but ${entries.join(', ')}`;
 }
 
 function factsText(explanation: Explanation): string {
@@ -226,7 +227,9 @@ function short(text: string): string {
  * Resolves a name: a setting by its path, its flag or a former name, or a section, `''` for all. Case-insensitive.
  * @throws RdError `ERR_USAGE` with a suggestion.
  */
-function settingNamed(name: string): { field: Field } | { option: MachineField } | { section: string } {
+function settingNamed(
+  name: string,
+): { field: Field } | { option: (typeof MACHINE_FIELDS)[number] } | { section: string } {
   const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
   if (asked === '') return { section: '' };
   const field = FIELDS.find(({ path, flag }) => named(asked, path, flag));
@@ -258,10 +261,11 @@ function unknown(name: string): RdError {
       advice: `Use the map: rdctl explain ${map.path}`,
     });
   }
-  const today = laterPlace(name, SCHEMA_VERSION);
-  if (today !== undefined) {
-    return new RdError('ERR_USAGE', `${JSON.stringify(name)} is now called ${today}`, {
-      advice: `Use the new name: rdctl explain ${today}`,
+  const past = pastSetting(name);
+  if (past) {
+    return new RdError('ERR_USAGE', `${JSON.stringify(name)} ${pastText(past)}`, {
+      advice:
+        past.now === undefined ? 'List all of them with: rdctl explain' : `Use the new name: rdctl explain ${past.now}`,
     });
   }
   const meant =

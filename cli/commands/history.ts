@@ -1,6 +1,6 @@
 import { changesBetween } from '../../src/client/history.ts';
+import { noteOtherApplication } from '../../src/client/rancher-desktop/index.ts';
 import { type Caller, homeOf } from '../../src/client/session/home.ts';
-import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import { RdError } from '../../src/errors.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
 import { readHistory } from '../../src/state/history-file.ts';

@@ -22,7 +22,7 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
     const { flags, args, io } = invocation;
     if (args.length > 0) throw usage('kept takes no arguments');
     const service = await runningService(invocation);
-    if (service?.client.foreign) throw usage(`${service.status.product} keeps no profiles`);
+    if (service && !service.client.releaseKept) throw usage(`${service.status.product} keeps no profiles`);
     if (service) {
       const list = service.status.kept ?? [];
       if (flags.output === 'json') io.out(jsonText({ kind: 'Kept', formatVersion: 1, kept: list }));

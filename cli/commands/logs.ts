@@ -1,5 +1,5 @@
+import { noteOtherApplication } from '../../src/client/rancher-desktop/index.ts';
 import { homeOf } from '../../src/client/session/home.ts';
-import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import type { HomeLogs, LogName, LogPlace } from '../../src/drivers/log-places.ts';
 import { RdError } from '../../src/errors.ts';
 import { systemClock } from '../../src/os/clock.ts';

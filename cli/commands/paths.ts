@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
+import { noteOtherApplication } from '../../src/client/rancher-desktop/index.ts';
 import { placesOf } from '../../src/client/session/home.ts';
-import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import { type Environment, userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Places } from '../../src/state/places.ts';

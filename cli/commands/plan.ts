@@ -20,11 +20,12 @@ export const plan = defineCommand({
   usage: '[-f] FILE...',
   description: `Shows the target, each change with its cost and reason, what would be interrupted or lost, and a summary.
 The running service plans from the current state; if a step is in progress, it waits for the step to finish. If no
-service is running, the profile is compared with the stored settings, and costs are estimated.
+service is running, this is what the next one will plan: from the stored settings, the policies it will read, and its
+driver. What a killed service left running is assumed to run.
 \`rdctl apply PLAN\` applies a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
 write is refused, because apply can detect changes to the desktop, but not changes to the plan.
 Exit codes: 0 success; with --detailed-exitcode 2 if there are changes; 3 the profile is invalid, the target is not the
-intended one, or a change is locked, not supported by the driver, or what a kept profile sets back; 1 a file could not be read.
+intended one, or a change is locked, unsupported by the driver, or would be reverted by a kept profile; 1 a file could not be read.
 
   rdctl plan -f team.yaml
   rdctl plan -f team.yaml --out-file team.plan`,

@@ -1,4 +1,3 @@
-import { releaseKept } from '../../src/client/kept.ts';
 import { requireService } from '../../src/client/session/find.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
@@ -19,7 +18,7 @@ Exit codes: 0 success; 1 no such profile is kept, or no service is running.
     const { args, io } = invocation;
     if (args.length > 1) throw usage('release takes one name');
     const { client, status } = await requireService(invocation);
-    if (client.foreign) throw usage(`${status.product} keeps no profiles`);
+    if (!client.releaseKept) throw usage(`${status.product} keeps no profiles`);
     const kept = (status.kept ?? []).map(({ name }) => name);
     const [only] = kept;
     const name = args[0] ?? (kept.length === 1 ? only : undefined);
@@ -27,7 +26,7 @@ Exit codes: 0 success; 1 no such profile is kept, or no service is running.
       const which = kept.length === 0 ? 'no profile is kept' : `${kept.length} profiles are kept: ${kept.join(', ')}`;
       throw usage(which, kept.length === 0 ? 'Keep one with `rdctl apply -f FILE --keep`.' : 'Name one of them.');
     }
-    await releaseKept(client, name);
+    await client.releaseKept(name);
     io.say(`Released ${plainText(name)}. The settings stay as they are.\n`);
     return 0;
   },

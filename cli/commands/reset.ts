@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { sentenceOf } from '../../src/client/replies.ts';
@@ -127,7 +127,7 @@ async function resetBackend(
   { mode, snapshot, dryRun, allowed, target }: BackendReset,
   { connect, globals, io }: Caller,
 ): Promise<string | undefined> {
-  const client: Client = createClient(await connect());
+  const client = createClient(await connect());
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const { foreign, file } = client.connection;
@@ -137,7 +137,7 @@ async function resetBackend(
   const whose = foreign ? ` of ${COMPATIBLE.productName}` : '';
   if (dryRun) {
     const { showLoss } = await import('./reset/dry-run.ts');
-    await showLoss(client, `${LOSSES[mode]}${whose}`, snapshot, io);
+    await showLoss(client, `${LOSSES[mode]}${whose}`, foreign ? undefined : snapshot, io);
     return undefined;
   }
   const consent = await consentToReset(mode, allowed, whose, io);

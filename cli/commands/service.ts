@@ -103,7 +103,7 @@ Exit codes: 0 it runs the service; 2 otherwise.
 
 export const service = defineGroup({
   name: 'service',
-  summary: 'Start the service by itself, and again after a crash',
+  summary: 'Run the service at login, and again after a crash',
   description: `Uses systemd on Linux, launchd on macOS and the Task Scheduler on Windows.
 
   rdctl service install`,

@@ -1,4 +1,5 @@
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { LifecycleClient, PlanClient, SettingsClient } from '../../src/client/contract.ts';
 import { userFilesError } from '../../src/client/user-files.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
@@ -59,11 +60,11 @@ const DECIDED_FILES = new Map([
 ] as const);
 
 /** Throws `ERR_USER_FILES` for files that these settings change and that could not be changed. */
-async function requireFiles(client: Client, settings: readonly GivenSetting[], io: Io): Promise<void> {
+async function requireFiles(client: LifecycleClient, settings: readonly GivenSetting[], io: Io): Promise<void> {
   const parts = [...DECIDED_FILES].flatMap(([path, part]) =>
     settings.some(({ row }) => row.path === path) ? [part] : [],
   );
-  if (client.foreign || parts.length === 0) return;
+  if (parts.length === 0) return;
   // The write was answered; another application given by flags has no such status, and a service may be ending.
   const status = await client.status({ signal: io.signal }).catch(() => undefined);
   const error = status && userFilesError(status, parts);
@@ -81,7 +82,11 @@ interface SentSettings {
 }
 
 /** Sends the named settings in one PUT, and prints the server's reply. */
-export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
+export async function writeSettings(
+  client: SettingsClient & PlanClient,
+  settings: readonly GivenSetting[],
+  io: Io,
+): Promise<SentSettings> {
   const body = await bodyFor(client, settings, io);
   const { version: _, ...named } = body;
   await printConsequences(client, { settings: named, state: 'unmanaged', prune: [] }, io);
@@ -90,7 +95,7 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);
   for (const key of reply.ignoredKeys)
     io.err(`The service does not recognize the setting ${key} and did not store it.\n`);
-  if (!client.foreign && settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
+  if (settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
     const { patternWarnings } = await import('../../src/allowed-images/pattern.ts');
     for (const warning of patternWarnings(body)) io.err(`warning: ${warning}\n`);
   }
@@ -102,7 +107,7 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
  * its own shape; a newer one gets its own version and a warning here. Throws `ERR_SETTINGS_INVALID` naming the flag of
  * the first unsupported setting.
  */
-async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
+async function bodyFor(client: SettingsClient, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
   const { settings: stored } = await client.settings({ signal: io.signal });
   const { version: live } = stored;
   // An older application keeps its maps elsewhere; where the live ones are not found, only the named entries are sent.

@@ -1,13 +1,12 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, isAbsolute, join, relative } from 'node:path';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { isAbsolute, relative } from 'node:path';
+import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import type { ServiceClient } from '../../src/client/contract.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { STALE_FILE_ERRORS, warnStale } from '../../src/client/session/missing.ts';
 import { RdError } from '../../src/errors.ts';
 import { runAttached } from '../../src/os/launch.ts';
-import { run } from '../../src/os/run.ts';
-import { userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
@@ -37,9 +36,7 @@ plus the number of the signal that terminated it.
     }
     const client = await running(invocation);
     if (!client) return refuse(NOT_RUNNING, io);
-    if (client.connection.foreign) {
-      return foreignShell(client.connection, args, io);
-    }
+    if (client.connection.foreign) return otherShell(client.connection, args, io);
     return ownShell(await client.status(), args, io);
   },
 });
@@ -47,7 +44,7 @@ plus the number of the signal that terminated it.
 // No signal for these requests: the handlers would end this process while a child owns the terminal.
 
 /** The service, when one runs. */
-async function running({ connect, io }: Invocation): Promise<Client | undefined> {
+async function running({ connect, io }: Invocation): Promise<ServiceClient | undefined> {
   let connection: Connection | undefined;
   try {
     connection = await connect();
@@ -214,57 +211,15 @@ export function engineEnvironment(
   };
 }
 
-/** Rancher Desktop's instance name of its machine. */
-const INSTANCE = '0';
-
-/**
- * Opens a shell in Rancher Desktop's machine through its own `limactl`.
- * @throws RdError `ERR_WRONG_TARGET` where its machine cannot be reached from here.
- */
-async function foreignShell({ file }: Connection, args: readonly string[], io: Io): Promise<number> {
-  if (io.platform === 'win32')
-    throw unreachable('on Windows its machine is a WSL distribution: `wsl --distribution rancher-desktop`');
-  if (file === undefined) throw unreachable('it was specified by flags, so its directories are unknown');
-  const home = join(dirname(file), 'lima');
-  if (!existsSync(home)) throw unreachable(`can't find the lima-home directory at ${JSON.stringify(home)}`);
-  const limactl = candidates(io).find((path) => existsSync(path));
-  if (limactl === undefined) throw unreachable('its limactl was not found');
-  const env = { ...io.env, LIMA_HOME: home };
-  const { stdout, stderr, exitCode } = await run([limactl, 'ls', INSTANCE, '--format', '{{.Status}}'], {
-    env,
-    accept: [0, 1],
-  });
-  const state = stdout.trim().split('\n', 1)[0] ?? '';
-  if (state === '') {
-    io.err(`${stderr.trim() || 'Underlying limactl check failed with no output.'}\n`);
-    return exitCode === 0 ? 1 : exitCode;
+async function otherShell(connection: Connection, args: readonly string[], io: Io): Promise<number> {
+  const { machineShell } = await import('../../src/client/rancher-desktop/index.ts');
+  const way = await machineShell(connection, io);
+  if ('state' in way) return refuse(notInState(way.state), io);
+  if ('failure' in way) {
+    io.err(`${way.failure}\n`);
+    return way.exitCode;
   }
-  if (state !== 'Running') return refuse(notInState(state), io);
-  return runAttached({ argv: [limactl, 'shell', INSTANCE, ...args], env, terminal: io.interactive });
-}
-
-/** Install locations: beside its own command-line tool, first the one of this user. */
-function candidates({ env, platform }: Io): string[] {
-  const home = userHome(env, platform);
-  // Never relative to the working directory.
-  const tool = home === '' ? undefined : join(home, '.rd', 'bin', 'rdctl');
-  const installed =
-    platform === 'darwin'
-      ? `/Applications/${COMPATIBLE.productName}.app/Contents/Resources/resources/darwin`
-      : `/opt/${COMPATIBLE.directory}/resources/resources/linux`;
-  return [...(tool !== undefined && existsSync(tool) ? [join(dirname(realpathSync(tool)), '..')] : []), installed].map(
-    (directory) => join(directory, 'lima', 'bin', 'limactl'),
-  );
-}
-
-function unreachable(reason: string): RdError {
-  return new RdError(
-    'ERR_WRONG_TARGET',
-    `Cannot open a shell in the machine of ${COMPATIBLE.productName}: ${reason}.`,
-    {
-      advice: `Use the rdctl that came with ${COMPATIBLE.productName}.`,
-    },
-  );
+  return runAttached({ argv: [...way.argv, ...args], env: way.env, terminal: io.interactive });
 }
 
 const PRODUCT_VM = `The ${COMPATIBLE.productName} VM needs to be`;

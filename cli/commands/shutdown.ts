@@ -1,13 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import type { Server } from '../../src/client/contract.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { hungServiceAdvice, waitForExit } from '../../src/client/session/exit.ts';
 import { requireNamed } from '../../src/client/session/find.ts';
-import { homeOf, namesService } from '../../src/client/session/home.ts';
+import { homeOf, isElsewhere, namesService } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
-import { type ProcessIdentity, processTable } from '../../src/os/process-table.ts';
+import type { ProcessIdentity } from '../../src/os/process-list.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
@@ -76,7 +78,7 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
   const { globals, io, connect } = caller;
   for (;;) {
     let connection: Connection | undefined;
-    let asked: { client: Client; pid: number | undefined; answer: string };
+    let asked: { client: Server; pid: number | undefined; answer: string };
     try {
       connection = await connect();
       const client = createClient(connection);
@@ -93,7 +95,7 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
     }
     const { client, pid, answer } = asked;
     if (wait) {
-      const own = !connection.foreign && !globals.port && !namesService(globals, io);
+      const own = !globals.port && !isElsewhere(connection, globals, io);
       await waitUntilGone(() => serviceLives(client, pid, io), pid, io, { own });
       if (own) await refuseLeft(io);
     }
@@ -242,7 +244,7 @@ async function waitUntilGone(
 }
 
 /** The port is open, or the process is alive. */
-async function serviceLives(client: Client, pid: number | undefined, io: Io): Promise<boolean> {
+async function serviceLives(client: Server, pid: number | undefined, io: Io): Promise<boolean> {
   if (pid !== undefined) return processTable.isAlive({ pid });
   try {
     await client.request({ method: 'GET', path: '/', timeoutMs: 2000, signal: io.signal });

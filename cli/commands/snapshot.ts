@@ -24,7 +24,7 @@ import {
   printInterruption,
   printNotReady,
   reporting,
-  snapshotClient,
+  snapshotServer,
   storedSnapshots,
 } from './snapshot/operation.ts';
 
@@ -59,10 +59,10 @@ the file system supports copy-on-write, the copy takes no space until data chang
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       checkName(name);
-      const client = await snapshotClient(invocation);
+      const server = await snapshotServer(invocation);
       const stop = flags.stop ?? false;
-      if (client && !json) await printInterruption(client, { do: 'create', name, stop }, io);
-      await operate(client, {
+      if (server && !json) await printInterruption(server, { do: 'create', name, stop }, io);
+      await operate(server, {
         caller: invocation,
         json,
         cancelling: 'Cancelling snapshot creation...',
@@ -72,7 +72,7 @@ the file system supports copy-on-write, the copy takes no space until data chang
         },
         work: (calls) => calls.create(name, description, { stop }),
       });
-      if (client && !json) await printNotReady(client, io);
+      if (server && !json) await printNotReady(server, io);
     });
   },
 });
@@ -90,8 +90,8 @@ const snapshotDelete = defineCommand({
     const { flags, args, io } = invocation;
     const name = oneArgument(args);
     return reporting(flags.json ?? false, io, async () => {
-      const client = await snapshotClient(invocation);
-      if (client) await snapshotCalls(client).remove(name);
+      const server = await snapshotServer(invocation);
+      if (server) await snapshotCalls(server.client).remove(name);
       else await deleteStored(name, io);
     });
   },
@@ -113,11 +113,11 @@ Incomplete snapshots are skipped, with a notice.
     const { flags, args, io } = invocation;
     noArguments(args, 'snapshot list');
     return reporting(flags.json ?? false, io, async () => {
-      const client = await snapshotClient(invocation);
+      const server = await snapshotServer(invocation);
       // The API does not report skipped snapshots; the files of this home do.
-      const isHere = !client || client.connection.file === homeOf(io).connectionFile;
+      const isHere = !server || server.client.connection.file === homeOf(io).connectionFile;
       const stored = isHere ? await storedSnapshots(io) : [];
-      const records = client ? await snapshotCalls(client).list(io.signal) : stored;
+      const records = server ? await snapshotCalls(server.client).list(io.signal) : stored;
       if (flags.output === 'json') io.out(jsonText(records.map(recordOf)));
       else if (flags.json) for (const record of records) io.out(`${jsonLine(recordOf(record))}\n`);
       else if (records.length === 0) io.err('No snapshots present.\n');
@@ -155,19 +155,20 @@ this home is restored only with --foreign.
     const json = flags.json ?? false;
     const foreign = flags.foreign ?? false;
     return reporting(json, io, async () => {
-      const client = await snapshotClient(invocation);
+      const server = await snapshotServer(invocation);
       // An application that was merely found must not be overwritten by accident; see docs/drop-in.md.
-      if (client?.connection.foreign) requireNamed('snapshot restore …', client.connection, flags.target, invocation);
-      if (client) await checkListed(client, name, foreign, io);
+      if (server?.client.connection.foreign)
+        requireNamed('snapshot restore …', server.client.connection, flags.target, invocation);
+      if (server) await checkListed(server.client, name, foreign, io);
       else await checkStored(name, foreign, io);
-      if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
+      if (server && !json) await printInterruption(server, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
           `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}${foreign ? ', which can run its containers with the rights of the engine' : ''}`,
           io,
         );
       }
-      await operate(client, {
+      await operate(server, {
         caller: invocation,
         json,
         cancelling: 'Cancelling snapshot restoration...',

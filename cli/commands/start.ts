@@ -1,11 +1,19 @@
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type {
+  Client,
+  EventClient,
+  LifecycleClient,
+  PlanClient,
+  Server,
+  SettingsClient,
+} from '../../src/client/contract.ts';
 import { waitConverged, watched } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { refuseSuperseded } from '../../src/client/overtaken.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { isStaying } from '../../src/client/session/exit.ts';
 import { askService } from '../../src/client/session/find.ts';
-import { homeOf, namesService } from '../../src/client/session/home.ts';
+import { homeOf, isElsewhere } from '../../src/client/session/home.ts';
 import { launchService } from '../../src/client/session/launch.ts';
 import { areFilesDone, hasFailedFiles, userFilesError } from '../../src/client/user-files.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
@@ -134,8 +142,8 @@ async function runningService(caller: Caller): Promise<Client | undefined> {
   return (await isStaying(asked.answer, caller)) ? asked.answer : undefined;
 }
 
-function isOfThisHome({ connection }: Client, { globals, io }: Caller): boolean {
-  return !connection.foreign && !globals.port && !namesService(globals, io);
+function isOfThisHome({ connection }: Server, { globals, io }: Caller): boolean {
+  return !globals.port && !isElsewhere(connection, globals, io);
 }
 
 interface Changed {
@@ -170,7 +178,7 @@ async function changeRunning(
 const SHUTDOWN_ERRORS: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
 
 /** `start` never changes the driver of existing state. */
-async function sameDriver(client: Client, driver: string | undefined, io: Io): Promise<void> {
+async function sameDriver(client: Server & LifecycleClient, driver: string | undefined, io: Io): Promise<void> {
   if (driver === undefined || client.connection.foreign) return;
   const status = await client.status({ signal: io.signal });
   if (status.driver.name === driver) return;
@@ -183,14 +191,21 @@ async function sameDriver(client: Client, driver: string | undefined, io: Io): P
 const START_STATES: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
 
 /** Returns the version of the desired state when a start was requested. */
-async function startBackend(client: Client, io: Io): Promise<number | undefined> {
+async function startBackend(client: LifecycleClient, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
   if (!START_STATES.includes(vmState)) return undefined;
   return (await client.setBackendState('STARTED', { signal: io.signal })).generation;
 }
 
+/** What a wait asks: our service for its status, another application for its state and what it would restart for. */
+export type StartedClient = Server &
+  EventClient &
+  Pick<LifecycleClient, 'status' | 'backendState' | 'setBackendState'> &
+  Pick<PlanClient, 'planWithLive' | 'history'> &
+  Pick<SettingsClient, 'proposal'>;
+
 export interface WaitInput {
-  client: Client;
+  client: StartedClient;
   /** The requested version of the desired state; absent: the one in force. */
   generation: number | undefined;
   /** The body that was sent; proposing it again shows whether an application without generations still has to restart. */
@@ -200,8 +215,6 @@ export interface WaitInput {
   clock?: Clock;
 }
 
-const POLL_MS = 2000;
-
 /**
  * Waits until the backend has converged, and the files of the user are in place.
  * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_USER_FILES`, `ERR_DEADLINE`, `ERR_CANCELLED`.
@@ -210,12 +223,12 @@ export async function waitStarted(input: WaitInput): Promise<void> {
   const { client, timeoutMs, io, clock = steadyClock } = input;
   const line = waitingLine(io, { afterMs: 1_000 }, clock);
   try {
-    if (client.connection.foreign) await waitForeign(input, clock, line);
+    if (client.connection.foreign) await waitOther(input, clock, line);
     else
       await waitOwn(input, clock, line).catch((error: unknown) => {
         // Another application given by flags is only recognized here.
         if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
-        return waitForeign(input, clock, line);
+        return waitOther(input, clock, line);
       });
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DEADLINE') {
@@ -230,6 +243,11 @@ export async function waitStarted(input: WaitInput): Promise<void> {
   } finally {
     line.end();
   }
+}
+
+async function waitOther({ io, ...input }: WaitInput, clock: Clock, line: WaitingLine): Promise<void> {
+  const { waitUntilReady } = await import('../../src/client/rancher-desktop/index.ts');
+  await waitUntilReady({ ...input, clock, signal: io.signal, show: (text) => line.show(text) });
 }
 
 async function waitOwn(
@@ -271,35 +289,8 @@ async function waitOwn(
 }
 
 /** A request to start has files tried again that could not be changed. */
-async function generationInForce(client: Client, signal: AbortSignal): Promise<number> {
+async function generationInForce(client: StartedClient, signal: AbortSignal): Promise<number> {
   const status = await client.status({ signal });
   if (hasFailedFiles(status)) await client.setBackendState('STARTED', { signal });
   return status.generation;
-}
-
-/** There are no generations there: ready counts only once no sent setting requires a restart. */
-async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Clock, line: WaitingLine): Promise<void> {
-  const { signal } = io;
-  const deadline = clock.now() + timeoutMs;
-  for (;;) {
-    const state = await client.backendState({ signal }).then(
-      (reply) => reply.vmState,
-      (error: unknown) => {
-        if (error instanceof RdError && error.code !== 'ERR_CANCELLED') return undefined;
-        throw error;
-      },
-    );
-    if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in state ERROR.');
-    if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
-    line.show(`The backend of ${COMPATIBLE.productName} is in state ${plainText(state ?? 'unknown')}.`);
-    const left = deadline - clock.now();
-    if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);
-    await clock.sleep(Math.min(POLL_MS, left), signal);
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.');
-  }
-}
-
-async function restartDue(client: Client, sent: JsonObject, signal: AbortSignal): Promise<boolean> {
-  const proposal = await client.proposal(sent, { signal });
-  return Object.values(proposal).some((entry) => entry.desired !== undefined);
 }

@@ -28,7 +28,7 @@ restart of the service: a terminal is redrawn, otherwise each change is a line, 
     if (flags.watch) {
       const [{ follow, noEvents }, { showMessages }] = await Promise.all([
         import('./events/follow.ts'),
-        import('./events/show.ts'),
+        import('../views/event-text.ts'),
       ]);
       if (!client.events) throw noEvents();
       const show = showMessages(flags.output, io);

@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
-import type { Plan } from '../../src/plan/change.ts';
-import { type Allowed, type Consent, type Loss, lossesOf, lostItems, notAllowed } from '../../src/plan/losses.ts';
+import type { Loss, Plan } from '../../src/plan/change.ts';
+import { type Allowed, type Consent, lossesOf, lostItems, notAllowed } from '../../src/plan/losses.ts';
 import type { Io } from '../command.ts';
 
 /**

@@ -1,19 +1,39 @@
+import type { StreamMessage } from '../../src/client/event-stream.ts';
 import type { EventDocument } from '../../src/events/event.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import type { Io } from '../command.ts';
 import { authorText, changesBrief, timeText } from './history-text.ts';
-import { durationText, plainText, type Style } from './text.ts';
+import { durationText, plainText, type Style, style } from './text.ts';
 import { phaseText } from './work-text.ts';
 
 /** Columns of the longest type, and a gap. */
 const TYPE_WIDTH = 'maintenance'.length + 2;
 
+/** Prints messages: one line each for people, or one JSON document each. */
+export function showMessages(output: string | undefined, io: Io): (message: StreamMessage) => void {
+  if (output === 'json') return (message) => io.out(`${JSON.stringify(message)}\n`);
+  const paint = style(io.color);
+  let status = '';
+  return (message) => {
+    if (message.kind === 'Event') {
+      io.out(eventLine(message, paint));
+      return;
+    }
+    const text = statusLineText(message);
+    // Most changes of the document are in parts that the line leaves out, or are the end of a step before the next one.
+    const isNews = text !== status && !status.startsWith(`${text}, `);
+    if (isNews) io.out(`${timeText(new Date().toISOString())}  ${'status'.padEnd(13)}${text}\n`);
+    if (isNews) status = text;
+  };
+}
+
 /** One line for an event: time, type and what happened. */
-export function eventLine(event: EventDocument, paint: Style): string {
+function eventLine(event: EventDocument, paint: Style): string {
   return `${timeText(event.at)}  ${plainText(event.type).padEnd(TYPE_WIDTH)}${factsText(event, paint)}\n`;
 }
 
 /** One line for a status. */
-export function statusLineText({ converged, generation, backendState, phases, conditions }: StatusDocument): string {
+function statusLineText({ converged, generation, backendState, phases, conditions }: StatusDocument): string {
   const step = phases.findLast(({ ms }) => ms === undefined);
   const reason = conditions.find(({ type }) => type === 'Converged')?.reason ?? '';
   const state = converged ? 'converged' : `${plainText(reason)}${step ? `, ${phaseText(step)}` : ''}`;

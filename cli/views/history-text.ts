@@ -1,4 +1,5 @@
 import type { Author, HistoryEntry, RecordedChange, RecordedLoss, RecordedOutcome } from '../../src/plan/history.ts';
+import { type DifferenceText, differenceText, entryLines } from './difference-text.ts';
 import { count, durationText, pathText, plainText, tableLines, valueText } from './text.ts';
 
 /** Changes of one entry that the list names; the rest are counted. */
@@ -64,16 +65,18 @@ export function restoreCommand(snapshot: string): string {
   return `rdctl snapshot restore ${/^[\w.-]+$/.test(snapshot) ? snapshot : JSON.stringify(plainText(snapshot))}`;
 }
 
-/** One line per change, with its place in the profile. `files`: those of the profile, named in full elsewhere. */
+/** One line per change, with its place in the profile, and per entry of a changed list. `files`: those of the profile, named in full elsewhere. */
 export function changesText(changes: readonly RecordedChange[], files: Author['files'] = []): string {
   if (changes.length === 0) return 'No differences.\n';
   const names = files.map(({ path }) => basename(path));
-  const lines = changes.map((change) => {
+  const lines = changes.flatMap((change) => {
     const { source } = change;
-    if (!source) return `  ${changeText(change)}`;
+    const { entries } = differenceOf(change);
+    const line = `  ${changeText(change)}`;
+    if (!source) return [line, ...entryLines(entries)];
     const name = basename(source.file);
     const isClear = names.filter((each) => each === name).length === 1;
-    return `  ${changeText(change)}  (${plainText(isClear ? name : source.file)}:${source.line})`;
+    return [`${line}  (${plainText(isClear ? name : source.file)}:${source.line})`, ...entryLines(entries)];
   });
   return ['Changes', ...lines].map((line) => `${line}\n`).join('');
 }
@@ -83,9 +86,12 @@ function basename(path: string): string {
 }
 
 function changeText(change: RecordedChange): string {
-  const { before, after } = change;
-  const value = 'before' in change ? `${valueText(before)} → ` : '';
-  return `${pathText(change)}: ${value}${'after' in change ? valueText(after) : '(removed)'}`;
+  return `${pathText(change)}: ${differenceOf(change).brief}`;
+}
+
+function differenceOf(change: RecordedChange): DifferenceText {
+  if ('before' in change || !('after' in change)) return differenceText(change.before, change.after);
+  return { brief: valueText(change.after), entries: [] };
 }
 
 /** The first changes on one line, and how many more there are; or what was lost, where nothing else changed. */

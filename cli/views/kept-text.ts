@@ -1,6 +1,7 @@
 import type { Drift } from '../../src/plan/healing.ts';
 import type { KeptStatus } from '../../src/reconcile/status-document.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
+import { differenceText, entryLines } from './difference-text.ts';
 import { count, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
 interface Moment {
@@ -40,10 +41,14 @@ function healText({ watch }: KeptStatus): string {
 
 function driftLines(drift: Drift, { now, zone, paint }: Moment): string[] {
   const { before, after, what: fix, by, state, until, message, place, heal, pending } = drift;
-  const values =
+  // Toward what should be, as in a plan.
+  const { brief, entries } = differenceText(before, after);
+  const [values, differing] =
     fix !== undefined
-      ? `has changed: healing ${plainText(fix)}`
-      : `is ${before === undefined ? '(nothing)' : valueText(before)}, should be ${after === undefined ? '(removed)' : valueText(after)}`;
+      ? [`has changed: healing ${plainText(fix)}`, []]
+      : entries.length > 0
+        ? [`differs (to heal: ${brief})`, entryLines(entries)]
+        : [`is ${valueText(before)}, should be ${after === undefined ? '(removed)' : valueText(after)}`, []];
   const where = place === undefined ? '' : ` (${plainText(place)})`;
   const who = by ? `, set by ${plainText(by.manager)} in generation ${by.generation}` : '';
   const level = pending ? 'from the last apply' : heal;
@@ -51,6 +56,7 @@ function driftLines(drift: Drift, { now, zone, paint }: Moment): string[] {
     state === 'deferred' && until !== undefined ? `deferred until ${momentText(Date.parse(until), now, zone)}` : state;
   return [
     `  ~ ${pathText(drift)} ${values}${where}`,
+    ...differing,
     `      ${paint.warn(what)} (${level}), since ${drift.since}${who}`,
     ...(message === undefined ? [] : [`      ${plainText(message)}`]),
   ];

@@ -4,6 +4,7 @@ import { sizeText } from '../../src/os/size.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import type { UserFileChange } from '../../src/plan/user-files.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
+import { type DifferenceText, differenceText, entryLines } from './difference-text.ts';
 import { foreseenText } from './foreseen-text.ts';
 import { timeText } from './history-text.ts';
 import { durationText, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
@@ -127,8 +128,10 @@ export function targetText(target: Target, basis: Plan['basis'], paint: Style): 
 }
 
 function changeLines(change: Change, paint: Style): string[] {
+  const { brief, entries } = transition(change);
   return [
-    `  ${signOf(change.action, paint)} ${pathText(change)}: ${transition(change)}`,
+    `  ${signOf(change.action, paint)} ${pathText(change)}: ${brief}`,
+    ...entryLines(entries),
     `      ${costText(change.severity, paint)}: ${plainText(change.reason)}`,
   ];
 }
@@ -140,13 +143,12 @@ function signOf(action: Action, paint: Style): string {
   return action === 'no-op' ? sign : paint.warn(sign);
 }
 
-/** `old → new`; a created or deleted entry has one side only. */
-export function transition(change: Pick<Change, 'action' | 'before' | 'after' | 'blocked'>): string {
-  if (change.action === 'create') return valueText(change.after);
+/** A created entry has one side only. */
+export function transition({ action, before, after, blocked }: Change): DifferenceText {
   // A desired value that equals the live one but is not supported.
-  if (change.blocked && isDeepStrictEqual(change.before, change.after)) return valueText(change.after);
-  if (change.action === 'delete') return `${valueText(change.before)} → (removed)`;
-  return `${valueText(change.before)} → ${valueText(change.after)}`;
+  const isOneSided = action === 'create' || (blocked && isDeepStrictEqual(before, after));
+  if (isOneSided) return { brief: valueText(after), entries: [] };
+  return differenceText(before, action === 'delete' ? undefined : after);
 }
 
 function costText(severity: Severity, paint: Style): string {
@@ -155,8 +157,10 @@ function costText(severity: Severity, paint: Style): string {
 }
 
 function blockedLines(change: Change, paint: Style, locate: Locate | undefined): string[] {
+  const { brief, entries } = transition(change);
   return [
-    `  ! ${pathText(change)}: ${transition(change)}${plainText(placeSuffix(change, locate))}`,
+    `  ! ${pathText(change)}: ${brief}${plainText(placeSuffix(change, locate))}`,
+    ...entryLines(entries),
     `      ${paint.bad(change.blocked?.by ?? '')}: ${plainText(change.blocked?.message ?? '')}`,
   ];
 }

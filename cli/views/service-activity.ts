@@ -1,4 +1,4 @@
-import type { Client } from '../../src/client/client.ts';
+import type { EventClient, PlanClient } from '../../src/client/contract.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { PRINT_MS, waitingLine } from '../../src/os/waiting-line.ts';
@@ -18,7 +18,7 @@ const QUIET_MS = 1_000;
  * service does meanwhile, as `apply` does while a snapshot is made. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
  * says so.
  */
-export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
+export function patientClient<C extends PlanClient & EventClient>(client: C, io: Io, waitMs: () => number): C {
   return {
     ...client,
     async planWithLive(request, options) {
@@ -67,13 +67,12 @@ export interface ServiceLine {
  * it.
  */
 export function serviceLine(
-  client: Client,
+  { watch }: EventClient,
   io: Io,
   { text, afterMs = 0, prints }: ServiceLine,
   clock: Clock = steadyClock,
 ): () => Promise<void> {
-  // Other applications have no such status.
-  if (client.foreign || !(io.progress || prints)) return async () => {};
+  if (!watch || !(io.progress || prints)) return async () => {};
   const ending = new AbortController();
   const line = waitingLine(io, { afterMs, drawsOnly: !prints }, clock);
   const showing = (async () => {
@@ -85,7 +84,7 @@ export function serviceLine(
       line.show(shown && plainText(shown));
     };
     // The command itself reports a service that is away.
-    await client.watch?.(draw, ending.signal).catch(() => undefined);
+    await watch(draw, ending.signal).catch(() => undefined);
   })();
 
   return async () => {
@@ -103,7 +102,7 @@ const HIDDEN_PLAN_MS = 1_000;
  * runs. Never fails the command.
  */
 export async function printInterruptions(
-  client: Client,
+  client: PlanClient,
   request: PlanRequest,
   io: Io,
   describe: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
@@ -115,7 +114,7 @@ export async function printInterruptions(
 }
 
 /** The same for settings that are about to be written, with what kept profiles will make of them. */
-export async function printConsequences(client: Client, request: PlanRequest, io: Io): Promise<void> {
+export async function printConsequences(client: PlanClient, request: PlanRequest, io: Io): Promise<void> {
   const plan = await hiddenPlan(client, request, io);
   if (!plan) return;
   printBlastRadius(plan, io, ({ what }) => what);
@@ -124,8 +123,7 @@ export async function printConsequences(client: Client, request: PlanRequest, io
   for (const drift of worthSaying) io.err(`warning: ${foreseenText(drift)}\n`);
 }
 
-async function hiddenPlan(client: Client, request: PlanRequest, io: Io): Promise<Plan | undefined> {
-  if (client.foreign) return undefined;
+async function hiddenPlan(client: PlanClient, request: PlanRequest, io: Io): Promise<Plan | undefined> {
   const options = { signal: io.signal, waitMs: HIDDEN_PLAN_MS, how: 'set' as const };
   return client.plan(request, options).catch(() => undefined);
 }

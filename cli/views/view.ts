@@ -9,6 +9,7 @@ import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { type FieldManager, isRemoved } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
+import { entryLines } from './difference-text.ts';
 import { restoreCommand } from './history-text.ts';
 import { keptText, planText, targetText, transition, userFilesText, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
@@ -81,11 +82,15 @@ function humanView(io: Io): View {
 function diffText(plan: Plan, managers: readonly FieldManager[], paint: Style): string {
   const head = targetText(plan.target, plan.basis, paint);
   if (plan.changes.length === 0) return `${head}\n\nNo differences.\n`;
-  const lines = plan.changes.flatMap((change) => [
-    `  ${pathText(change)}: ${transition(change)}`,
-    ...managerLine(managerOf(managers, change)),
-    ...(change.blocked ? [`      ${paint.bad('cannot be changed')}: ${plainText(change.blocked.message)}`] : []),
-  ]);
+  const lines = plan.changes.flatMap((change) => {
+    const { brief, entries } = transition(change);
+    return [
+      `  ${pathText(change)}: ${brief}`,
+      ...entryLines(entries),
+      ...managerLine(managerOf(managers, change)),
+      ...(change.blocked ? [`      ${paint.bad('cannot be changed')}: ${plainText(change.blocked.message)}`] : []),
+    ];
+  });
   return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
 }
 

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../src/json.ts';
 import { placeAt } from '../../src/settings/downgrade.ts';
 import { type Field, type FieldType, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
+import { PAST } from '../../src/settings/past.gen.ts';
 import { defaultIn, firstReleaseWith, RELEASES, type Release, releaseIndex } from '../../src/settings/releases.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 
@@ -30,22 +30,6 @@ export type AtlasNode = { name: string } & ({ place: Place } | { section: Sectio
 
 const NEWEST = RELEASES.length - 1;
 
-/** Settings that came to an end without a successor while releases of the list were made. */
-const ENDINGS: Readonly<Record<string, { type: FieldType; last: string }>> = {
-  'virtualMachine.hostResolver': { type: 'boolean', last: '1.15' },
-  'experimental.virtualMachine.socketVMNet': { type: 'boolean', last: '1.14' },
-  'experimental.virtualMachine.networkingTunnel': { type: 'boolean', last: '1.15' },
-  'experimental.virtualMachine.mount.9p.msizeInKB': { type: 'integer', last: '1.8' },
-};
-/** Places of settings of today that no release wrote, or that the table of `downgrade.ts` does not need. */
-const OTHER_PLACES: readonly { path: string; now: string; first?: string; last?: string }[] = [
-  { path: 'extensions', now: 'application.extensions.installed', first: '1.9', last: '1.9' },
-  { path: 'autoStart', now: 'application.autoStart' },
-  { path: 'hideNotificationIcon', now: 'application.hideNotificationIcon' },
-  { path: 'startInBackground', now: 'application.startInBackground' },
-  { path: 'window.quitOnClose', now: 'application.window.quitOnClose' },
-];
-
 /** Every path of every release, as one tree; `version` is no part of it. */
 export const ATLAS: Section = sectionOf('', allPlaces());
 
@@ -64,14 +48,14 @@ function allPlaces(): Place[] {
     placeOf(field.path, field.type, firstReleaseWith(field.path), NEWEST, field),
   );
   const moved = FIELDS.flatMap(earlierPlaces);
-  const other = OTHER_PLACES.flatMap(({ path, now, first, last }) => {
-    const field = FIELDS.find((each) => each.path === now);
-    return field ? [placeOf(path, field.type, indexOf(first), indexOf(last), field)] : [];
+  // No release wrote them, or the settings version does not tell which.
+  const other = PAST.flatMap(({ path, now, from, dropped, releases }) => {
+    const field = from === undefined && !dropped ? FIELDS.find((each) => each.path === now) : undefined;
+    return field ? [placeOf(path, field.type, indexOf(releases?.[0]), indexOf(releases?.[1]), field)] : [];
   });
-  const ended = REMOVED_SETTINGS.map((path) => {
-    const ending = ENDINGS[path];
-    return placeOf(path, ending?.type ?? 'boolean', ending ? 0 : -1, indexOf(ending?.last));
-  });
+  const ended = PAST.filter(({ now, dropped }) => now === undefined || dropped).map(
+    ({ path, type = 'boolean', last }) => placeOf(path, type, last === undefined ? -1 : 0, indexOf(last)),
+  );
   return [...today, ...moved, ...other, ...ended];
 }
 

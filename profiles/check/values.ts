@@ -5,7 +5,7 @@ import type { Field, Platform } from '../../src/settings/field.ts';
 import type { Problem, ValidateContext } from '../../src/settings/issue.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { equal } from '../../src/settings/own.ts';
-import { RELEASES } from '../../src/settings/releases.ts';
+import { RELEASES, releaseIndex } from '../../src/settings/releases.ts';
 import { ninePOption, RULES, type RuleInput } from '../../src/settings/rules.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { expectedValue, valueProblems } from '../../src/settings/value-rules.ts';
@@ -154,9 +154,15 @@ interface VersionFault {
   end: boolean;
 }
 
+/** The first release that asks for a version; earlier ones read a profile without one as theirs. */
+const FIRST_WITH_VERSIONS = '1.12';
+
 /** The registry has no fractions, which `holding.ts` reports. */
 export function versionFault(version: JsonValue | undefined, { release }: System): VersionFault | undefined {
-  if (version === undefined) return stop('it is missing, and the application does not start without it');
+  if (version === undefined) {
+    const optional = releaseIndex(release.name) < releaseIndex(FIRST_WITH_VERSIONS);
+    return optional ? undefined : stop('it is missing, and the application does not start without it');
+  }
   if (typeof version !== 'number') return stop('it is not a number');
   if (version <= 0) return stop('it is not greater than 0');
   if (version > release.settingsVersion) return { effect: 'refused', reason: newerReason(version), end: false };

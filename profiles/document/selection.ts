@@ -9,6 +9,7 @@ import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { copyOf } from '../../src/settings/own.ts';
+import { pastSetting, pastText } from '../../src/settings/past.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import type { Part } from '../formats/format.ts';
@@ -233,7 +234,7 @@ async function checkNames(choices: readonly NamedSettings[], version: number): P
   if (choices.every(({ names }) => names.length === 0)) return;
   const known = new Set([...pathsOf(await membersAt(SCHEMA_VERSION)), ...pathsOf(await membersAt(version))]);
   for (const { flag, names } of choices) {
-    for (const name of names) if (!known.has(name)) throw await unknownName(flag, name, known);
+    for (const name of names) if (!known.has(name)) throw unknownName(flag, name, known);
   }
 }
 
@@ -247,7 +248,7 @@ function pathsOf(members: readonly SettingMember[], above = ''): string[] {
 /** Longer names are neither shown in full nor looked up. */
 const LONGEST = 100;
 
-async function unknownName(flag: string, name: string, known: ReadonlySet<string>): Promise<RdError> {
+function unknownName(flag: string, name: string, known: ReadonlySet<string>): RdError {
   const given = `${flag} ${JSON.stringify(name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name)}`;
   const message = `${given}: no such setting or section`;
   const map = FIELDS.find(({ path, type }) => type.startsWith('map') && isWithin(name, path));
@@ -256,11 +257,10 @@ async function unknownName(flag: string, name: string, known: ReadonlySet<string
       advice: `Select the whole map: ${map.path}.`,
     });
   }
-  const { laterPlace } = await import('../../src/settings/left-over.ts');
-  const later = name.length > LONGEST ? undefined : laterPlace(name, SCHEMA_VERSION);
-  if (later !== undefined) {
+  const past = name.length > LONGEST ? undefined : pastSetting(name);
+  if (past) {
     return new RdError('ERR_USAGE', message, {
-      advice: `It is now called ${later}. With --keep-version, the names of the input's version are accepted too.`,
+      advice: `It ${pastText(past)}. With --keep-version, the names of the input's version are accepted too.`,
     });
   }
   const close = nearest(name, known);

@@ -1,11 +1,11 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { placeAt } from '../../src/settings/downgrade.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { fieldAt, isSection } from '../../src/settings/fields.ts';
 import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
 import { type PartialMachineOptions, readMachineOptions } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
+import { pastSetting } from '../../src/settings/past.ts';
 import { calledElsewhere } from '../../src/settings/unknown-keys.ts';
 import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
 import { type ApplyBlock, readApply, readWatch, type WatchBlock } from './watch-block.ts';
@@ -159,7 +159,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
     const path = prefix === '' ? key : `${prefix}.${key}`;
     const at = child(pointer, key);
     const field = fieldAt(path);
-    const moved = field || isSection(path) ? undefined : formerPlaces().get(path);
+    const moved = field || isSection(path) ? undefined : pastSetting(path)?.now;
     if (moved !== undefined) {
       report(at, `locked must use current setting names: ${path} is now ${moved}`, {
         part: 'key',
@@ -181,18 +181,6 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
   }
   return result;
 }
-
-/** Current setting paths by their paths in older versions. */
-function formerPlaces(): ReadonlyMap<string, string> {
-  former ??= new Map(
-    FIELDS.flatMap(({ path, since }) =>
-      Array.from({ length: since }, (_, version): [string, string] => [placeAt(path, version) ?? path, path]),
-    ),
-  );
-  return former;
-}
-
-let former: ReadonlyMap<string, string> | undefined;
 
 /** The paths directly below `prefix`. */
 function candidates(prefix: string): string[] {

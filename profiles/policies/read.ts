@@ -167,7 +167,7 @@ function refuseExposedPolicy(path: string, { system }: PolicyOwner): void {
   if (!exposure) return;
   const fix = exposureFix(exposure) ?? `chown ${system ? 'root' : '"$(id -un)"'} ${shellWord(exposure.path)}`;
   throw invalidPolicy(`the deployment profile ${path} cannot be trusted: ${exposureText(exposure)}`, [
-    `To correct that${system ? ', as root' : ''}: \`${fix}\`, after a look at what the profile says.`,
+    `Review the profile, then run${system ? ' as root' : ''}: \`${fix}\`.`,
   ]);
 }
 

@@ -1,8 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { type Effect, type Field, type FieldType, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import {
+  type Effect,
+  type Field,
+  type FieldType,
+  type PastSetting,
+  PLATFORMS,
+  type Platform,
+} from '../../src/settings/field.ts';
 
 export const DECLARATION = 'schemas/settings/v19.json';
+/** What the settings were called before, and those that came to an end. */
+export const PAST_DECLARATION = 'schemas/settings/past.json';
 /** The keywords of schemas/README.md. The validators' compiler rejects any other. */
 export const WORDS = [
   'x-rd-default-on',
@@ -10,7 +19,6 @@ export const WORDS = [
   'x-rd-unit',
   'x-rd-format',
   'x-rd-since',
-  'x-rd-formerly',
   'x-rd-platforms',
   'x-rd-effect',
   'x-rd-flag',
@@ -18,6 +26,7 @@ export const WORDS = [
   'x-rd-lockable',
   'x-rd-sensitive',
   'x-rd-machine-only',
+  'x-rd-type',
 ] as const;
 
 /** A node of the declaration: a section has `properties`, anything else is a setting. */
@@ -35,7 +44,6 @@ interface DeclarationNode {
   'x-rd-unit'?: string;
   'x-rd-format'?: string;
   'x-rd-since': number;
-  'x-rd-formerly'?: string[];
   'x-rd-platforms'?: Platform[];
   'x-rd-effect'?: { lima?: Effect; wsl?: Effect };
   'x-rd-flag'?: { name: string; aliases?: string[]; platforms?: Platform[]; hidden?: boolean; values?: string[] };
@@ -60,16 +68,20 @@ export function readSchema(file: string): JsonObject {
 
 /** Every setting of the declaration, in its order. The compiler checks the facts where it reads `fields.gen.ts`. */
 export function declaredSettings(): Declared[] {
-  return settingsBelow(JSON.parse(readFileSync(DECLARATION, 'utf8')), '');
+  return settingsBelow(JSON.parse(readFileSync(DECLARATION, 'utf8')), '', pastSettings());
 }
 
-function settingsBelow({ properties = {} }: DeclarationNode, prefix: string): Declared[] {
+/** Every row of the past, in its order. The compiler checks them where it reads `past.gen.ts`. */
+export function pastSettings(): PastSetting[] {
+  return JSON.parse(readFileSync(PAST_DECLARATION, 'utf8'));
+}
+
+function settingsBelow({ properties = {} }: DeclarationNode, prefix: string, past: readonly PastSetting[]): Declared[] {
   return Object.entries(properties).flatMap(([name, node]) => {
     const path = `${prefix}${name}`;
-    if (node.properties) return settingsBelow(node, `${path}.`);
-    return [
-      { field: fieldOf(path, node), formerly: node['x-rd-formerly'] ?? [], requires: node['x-rd-requires'] ?? [] },
-    ];
+    if (node.properties) return settingsBelow(node, `${path}.`, past);
+    const formerly = past.filter(({ now }) => now === path).map((row) => row.path);
+    return [{ field: fieldOf(path, node), formerly, requires: node['x-rd-requires'] ?? [] }];
   });
 }
 

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import type { DriverInfo, ManagedPath, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
+import type { MachineField } from '../../src/settings/field.ts';
 import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
-import type { MachineField } from '../../src/settings/machine-options.ts';
+import { MACHINE_FIELDS, type MachineOptionPath } from '../../src/settings/machine-options.gen.ts';
 import { type Declared, declaredSettings } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
@@ -104,7 +104,7 @@ function section({ field, formerly, requires }: Declared): string {
 }
 
 /** A setting of the `machine` block: in profiles only. */
-function optionSection(field: MachineField): string {
+function optionSection(field: MachineField<MachineOptionPath>): string {
   const { type, values = [], min, max } = field;
   const types = {
     map: `map of directory to ${values.map(code).join(', ')}; \`null\` removes an entry`,

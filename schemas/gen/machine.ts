@@ -19,7 +19,7 @@ export async function machineOptionsSource(schema: JsonObject): Promise<string> 
     Object.entries(members).map(([name, node]) => [name, isObject(node) ? node.default : null]),
   );
   return `${BANNER}// From ${MACHINE_DECLARATION}.
-import type { MachineField } from './machine-options.ts';
+import type { MachineField } from './field.ts';
 
 /** Dotted path of a setting in the \`machine\` block. */
 export type MachineOptionPath =
@@ -29,7 +29,7 @@ ${typed.replace('export interface MachineOptions {', 'export type MachineOptions
 export const DEFAULT_MACHINE_OPTIONS: MachineOptions = ${JSON.stringify(defaults)};
 
 /** Every setting of the \`machine\` block, in the order of the schema. */
-export const MACHINE_FIELDS: readonly MachineField[] = [
+export const MACHINE_FIELDS: readonly MachineField<MachineOptionPath>[] = [
 ${fields.map((field) => `  ${JSON.stringify(field)},`).join('\n')}
 ];
 `;

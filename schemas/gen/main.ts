@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DECLARATION, declaredSettings, pastSettings, readSchema } from './declaration.ts';
+import { DOCUMENTS, documentTypes } from './documents.ts';
 import { MACHINE_DECLARATION, machineOptionsSource } from './machine.ts';
 import { profileSchema } from './profile.ts';
-import { fieldsSource, flagsSource, settingsTypes } from './typescript.ts';
-import { membersSource, validatorName, validatorSource, validatorTypes } from './validators.ts';
+import { fieldsSource, flagsSource, pastSource, settingsTypes } from './typescript.ts';
+import { validatorSource, validatorTypes } from './validators.ts';
 
-const VALIDATORS = 'src/settings/validators';
+const VALIDATOR = 'src/settings/validators/settings-v19.gen';
 
 /** Writes everything that follows from the schemas, except `docs/settings.md`: see `docs.ts`. Each file is rewritten only when its text changes. */
 async function generate(): Promise<void> {
@@ -14,38 +15,16 @@ async function generate(): Promise<void> {
   const declared = declaredSettings();
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared));
+  write('src/settings/past.gen.ts', pastSource(pastSettings()));
   write('cli/arguments/flags.gen.ts', flagsSource(declared));
   const machine = readSchema(MACHINE_DECLARATION);
   write('src/settings/machine-options.gen.ts', await machineOptionsSource(machine));
   write('schemas/profile.json', `${JSON.stringify(profileSchema(schema, machine), null, 2)}\n`);
-  await generateValidators();
-}
-
-async function generateValidators(): Promise<void> {
-  const files = ['schemas/settings', 'schemas']
-    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name).replaceAll('\\', '/')))
-    .filter((file) => file.endsWith('.json'));
-  const schemas = files.map(readSchema);
-  const expected = new Set(['check.ts']);
-  for (const [index, file] of files.entries()) {
-    const name = validatorName(file);
-    const schema = schemas[index];
-    if (!schema) continue;
-    const older = file.startsWith('schemas/settings/') && file !== DECLARATION;
-    const source = await validatorSource(schema, schemas);
-    write(`${VALIDATORS}/${name}.gen.js`, older ? `${source}${membersSource(schema)}` : source);
-    write(
-      `${VALIDATORS}/${name}.gen.d.ts`,
-      validatorTypes(
-        file === DECLARATION
-          ? { name: 'Settings', from: '../settings.gen.ts' }
-          : { name: 'JsonObject', from: '../../json.ts' },
-        older,
-      ),
-    );
-    expected.add(`${name}.gen.js`).add(`${name}.gen.d.ts`);
-  }
-  for (const name of readdirSync(VALIDATORS)) if (!expected.has(name)) rmSync(join(VALIDATORS, name));
+  for (const [name, file] of Object.entries(DOCUMENTS))
+    write(file, await documentTypes(name as keyof typeof DOCUMENTS));
+  // The one check of a document's shape that the program makes itself; the other schemas are for readers, editors and tests.
+  write(`${VALIDATOR}.js`, await validatorSource(schema));
+  write(`${VALIDATOR}.d.ts`, validatorTypes());
 }
 
 function write(file: string, text: string): void {

@@ -1,11 +1,12 @@
+import { definitionOf } from '../../src/api/document-schemas.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { PORT_FORWARD_SCHEMA } from '../../src/plan/port-forward-schema.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { HEAL_LEVELS } from '../../src/settings/watch-rules.ts';
 import { WORDS } from './declaration.ts';
 import { plain } from './machine.ts';
 
 const ID = 'urn:rdctl:profile';
+const { description: _, ...FORWARD } = definitionOf('Plan', 'forward');
 const HEAL = {
   description: 'Show drift; also warn about it; or set the field back.',
   enum: [...HEAL_LEVELS],
@@ -102,7 +103,7 @@ export function profileSchema(declaration: JsonObject, machine: JsonObject): Jso
       portForwards: {
         description: 'Cluster services to forward to ports of this computer.',
         type: 'array',
-        items: PORT_FORWARD_SCHEMA,
+        items: FORWARD,
       },
     },
     $defs: {

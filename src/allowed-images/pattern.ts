@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import {
   canonicalRegistry,
   hasOfficialImages,
@@ -131,18 +131,28 @@ export function matchesGlob(glob: string, text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
-const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
+/** The list of patterns. */
+export const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
 
 /** Patterns that are warned of one by one. */
 const MOST_WARNED = 20;
 
+/** Warnings by list: a plan is made in parts, and applied after it. */
+const warned = new WeakMap<readonly JsonValue[], readonly string[]>();
+
 /**
  * Warnings about image patterns that cannot match anything. They do not block, because the setting accepts any text,
- * but such a pattern is probably a mistake.
+ * but such a pattern is probably a mistake. A list is parsed once.
  */
-export function patternWarnings(settings: JsonObject): string[] {
+export function patternWarnings(settings: JsonObject): readonly string[] {
   const patterns = leafAt(settings, PATTERNS);
   if (!Array.isArray(patterns)) return [];
+  const warnings = warned.get(patterns) ?? warningsOf(patterns);
+  warned.set(patterns, warnings);
+  return warnings;
+}
+
+function warningsOf(patterns: readonly JsonValue[]): string[] {
   const useless = [...new Set(patterns)].flatMap((text) => {
     const parsed = typeof text === 'string' ? parsePattern(text) : undefined;
     return parsed && 'unusable' in parsed ? [{ text, reason: parsed.unusable }] : [];

@@ -4,37 +4,67 @@ import type { FastifyHttpOptions, FastifyInstance, FastifyRequest } from 'fastif
 import fastify from 'fastify';
 import { RdError } from '../errors.ts';
 import { bodyCollector, parseJson } from './body.ts';
-import type { ApiContext } from './context.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
-import { type Access, createGuard } from './guard.ts';
+import { createGuard } from './guard.ts';
 import { describedRoutes } from './route-doc.ts';
-import { backendStateRoutes, factoryResetRoutes, k8sResetRoutes, shutdownRoutes } from './routes/backend.ts';
-import { diagnosticsRoutes } from './routes/diagnostics.ts';
-import { eventRoutes } from './routes/events.ts';
-import { extensionRoutes } from './routes/extensions.ts';
-import { historyRoutes } from './routes/history.ts';
-import { keptRoutes } from './routes/kept.ts';
-import { aboutRoutes, listingRoutes, olderVersionRoutes, openApiRoutes } from './routes/listings.ts';
-import { measureRequests, metricsRoutes } from './routes/metrics.ts';
-import { applyRoutes, planRoutes } from './routes/plans.ts';
-import { portForwardRoutes } from './routes/port-forwards.ts';
-import { proofRoutes } from './routes/proof.ts';
-import { layerRoutes, proposalRoutes, settingsRoutes } from './routes/settings.ts';
-import { snapshotRoutes } from './routes/snapshots.ts';
+import {
+  type BackendPort,
+  backendStateRoutes,
+  factoryResetRoutes,
+  k8sResetRoutes,
+  shutdownRoutes,
+} from './routes/backend.ts';
+import { type DiagnosticsPort, diagnosticsRoutes } from './routes/diagnostics.ts';
+import { type EventsPort, eventRoutes } from './routes/events.ts';
+import { type ExtensionsPort, extensionRoutes } from './routes/extensions.ts';
+import { type HistoryPort, historyRoutes } from './routes/history.ts';
+import { type KeptPort, keptRoutes } from './routes/kept.ts';
+import { type LayersPort, layerRoutes } from './routes/layers.ts';
+import { aboutRoutes, listingRoutes, type OpenApiPort, olderVersionRoutes, openApiRoutes } from './routes/listings.ts';
+import { type MetricsPort, measureRequests, metricsRoutes } from './routes/metrics.ts';
+import { applyRoutes, type PlansPort, planRoutes } from './routes/plans.ts';
+import { type PortForwardsPort, portForwardRoutes } from './routes/port-forwards.ts';
+import { type ProofPort, proofRoutes } from './routes/proof.ts';
+import { proposalRoutes, type SettingsPort, settingsRoutes } from './routes/settings.ts';
+import { type SnapshotsPort, snapshotRoutes } from './routes/snapshots.ts';
 import { statusRoutes } from './routes/status.ts';
-import { transientSettingsRoutes } from './routes/transient-settings.ts';
-import { createTokenGuard } from './token-guard.ts';
-import { createTokenReplies } from './token-replies.ts';
+import { type TransientPort, transientSettingsRoutes } from './routes/transient-settings.ts';
+import { type Access, createTokenGuard, createTokenReplies, type TokenPort } from './token-guard.ts';
 import { BODY_LIMIT, TEXT_TYPE } from './wire-texts.ts';
 
 /** A path of no route, which no client can send without an escape. */
 const NOWHERE = '/ nowhere';
 
+/** The ports of all routes, and the admission of requests. The composition root provides them. */
+export type ApiPorts = AdmissionPort &
+  BackendPort &
+  DiagnosticsPort &
+  EventsPort &
+  ExtensionsPort &
+  HistoryPort &
+  KeptPort &
+  LayersPort &
+  MetricsPort &
+  OpenApiPort &
+  PlansPort &
+  PortForwardsPort &
+  ProofPort &
+  SettingsPort &
+  SnapshotsPort &
+  TransientPort;
+
+/** Who may send requests, besides holders of tokens. */
+interface AdmissionPort extends TokenPort {
+  credentials: { user: string; password: string };
+  /** Names that the Host header may have, besides `localhost` and IP addresses. */
+  allowHosts: readonly string[];
+}
+
 /**
  * The whole API. It does not listen itself: it handles the requests of `server`, or injected ones. `ready()` must have
  * resolved before the first one.
  */
-export function createApp(context: ApiContext, server?: Server): FastifyInstance {
+export function createApp(ports: ApiPorts, server?: Server): FastifyInstance {
   const options: FastifyHttpOptions<Server> = {
     // Writes and failures are logged where they happen.
     logger: false,
@@ -49,8 +79,8 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
   };
   const app = fastify(options);
-  const { allowHosts } = context;
-  const guard = createGuard({ ...context.credentials, allowHosts, tokens: createTokenGuard(context) });
+  const { allowHosts } = ports;
+  const guard = createGuard({ ...ports.credentials, allowHosts, tokens: createTokenGuard(ports) });
   const tokenReplies = createTokenReplies();
   app.decorateRequest('token');
 
@@ -80,53 +110,60 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   });
   const collectBody = bodyCollector();
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => collectBody(payload));
+  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) =>
+    collectBody(payload, lengthOf(payload)),
+  );
 
-  const handleError = createErrorHandler(context.refusals);
+  const handleError = createErrorHandler(ports.refusals);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((request, reply) =>
     handleError(unknownCommand(request.method, pathOf(request)), request, reply),
   );
 
-  measureRequests(app, context);
+  measureRequests(app, ports);
   const described = describedRoutes(app);
   listingRoutes(app);
   aboutRoutes(app);
-  settingsRoutes(app, context);
-  proposalRoutes(app, context);
-  backendStateRoutes(app, context);
-  shutdownRoutes(app, context);
-  factoryResetRoutes(app, context);
-  portForwardRoutes(app, context);
-  transientSettingsRoutes(app, context);
-  diagnosticsRoutes(app, context);
-  snapshotRoutes(app, context);
-  k8sResetRoutes(app, context);
-  extensionRoutes(app, context);
+  settingsRoutes(app, ports);
+  proposalRoutes(app, ports);
+  backendStateRoutes(app, ports);
+  shutdownRoutes(app, ports);
+  factoryResetRoutes(app, ports);
+  portForwardRoutes(app, ports);
+  transientSettingsRoutes(app, ports);
+  diagnosticsRoutes(app, ports);
+  snapshotRoutes(app, ports);
+  k8sResetRoutes(app, ports);
+  extensionRoutes(app, ports);
   olderVersionRoutes(app);
-  keptRoutes(app, context);
-  statusRoutes(app, context);
-  eventRoutes(app, context);
-  proofRoutes(app, context);
-  layerRoutes(app, context);
-  historyRoutes(app, context);
-  metricsRoutes(app, context);
-  openApiRoutes(app, context, described);
+  keptRoutes(app, ports);
+  statusRoutes(app, ports);
+  eventRoutes(app, ports);
+  proofRoutes(app, ports);
+  layerRoutes(app, ports);
+  historyRoutes(app, ports);
+  metricsRoutes(app, ports);
+  openApiRoutes(app, ports, described);
   // In a separate scope, where bodies are parsed and validated against a schema.
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
-      parseJson(await collectBody(payload)),
+      parseJson(await collectBody(payload, lengthOf(payload))),
     );
-    planRoutes(scope, context);
-    applyRoutes(scope, context);
+    planRoutes(scope, ports);
+    applyRoutes(scope, ports);
     done();
   });
   return app;
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || lengthOf({ headers }) > 0;
+}
+
+/** Bytes of the body as declared; 0 for one in chunks. */
+function lengthOf({ headers }: Pick<IncomingMessage, 'headers'>): number {
+  return Number(headers['content-length'] ?? 0);
 }
 
 /** False for a URL that the router would change before matching: `*`, or an escape or a fragment in the path. */

@@ -10,27 +10,30 @@ const DRAIN_LIMIT = 16 * BODY_LIMIT;
 const SHARED_LIMIT = 8 * BODY_LIMIT;
 const UNCOUNTED = 64 * 1024;
 
-/** Reads a whole body as bytes. */
-export type CollectBody = (stream: AsyncIterable<Buffer>) => Promise<Buffer>;
+/** Reads a whole body as bytes. `declared`: the length that the request states. */
+export type CollectBody = (stream: AsyncIterable<Buffer>, declared?: number) => Promise<Buffer>;
 
 /**
  * Reads the bodies of one app. An oversized one is read to its end and discarded, so that the client sees the response.
- * Concurrent bodies share a memory limit; a small one always fits.
+ * Concurrent bodies share a memory limit; a small one always fits. One whose declared length does not fit is not read at all: hundreds of
+ * large ones would be garbage faster than it is collected.
  * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_NOT_READY` when the shared limit is reached; `ERR_CANCELLED` when the client
  * disconnects.
  */
 export function bodyCollector(sharedLimit = SHARED_LIMIT): CollectBody {
   let taken = 0;
-  return async (stream) => {
+  return async (stream, declared = 0) => {
     let parts: Buffer[] = [];
     let size = 0;
-    let own = 0;
+    let own = declared > BODY_LIMIT ? 0 : Math.max(0, declared - UNCOUNTED);
     let crowded = false;
+    if (taken + own > sharedLimit) throw tooCrowded();
+    taken += own;
     try {
       for await (const part of stream) {
         size += part.length;
         if (size > DRAIN_LIMIT) break;
-        const needed = Math.max(0, Math.min(size, BODY_LIMIT + 1) - UNCOUNTED) - own;
+        const needed = Math.max(0, Math.min(size, BODY_LIMIT + 1) - UNCOUNTED - own);
         crowded ||= taken + needed > sharedLimit;
         if (crowded || size > BODY_LIMIT) {
           parts = [];
@@ -48,12 +51,14 @@ export function bodyCollector(sharedLimit = SHARED_LIMIT): CollectBody {
     } finally {
       taken -= own;
     }
-    if (crowded) {
-      throw new RdError('ERR_NOT_READY', 'too many large requests in progress', { advice: 'Try again later.' });
-    }
+    if (crowded) throw tooCrowded();
     if (size > BODY_LIMIT) throw new RdError('ERR_BODY_TOO_LARGE', TEXTS.bodyTooLong);
     return Buffer.concat(parts);
   };
+}
+
+function tooCrowded(): RdError {
+  return new RdError('ERR_NOT_READY', 'too many large requests in progress', { advice: 'Try again later.' });
 }
 
 /** The bytes of the request; empty when it had no body. */

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
 import { indentedJson } from '../json.ts';
-import type { LimitedLog } from './limited-log.ts';
+import type { LimitedLog } from '../os/limited-log.ts';
+import { INVALID_ADVICE } from '../plan/requested.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
 /** The document of `schemas/error.json`: every error under `/v2`. */
@@ -21,7 +22,7 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
     'GET /v1 lists the endpoints of the compatible interface; GET /v2/openapi.json describes all endpoints.',
   ERR_BODY_INVALID: 'Send UTF-8 JSON in the form that docs/api.md describes for this endpoint.',
   ERR_BODY_TOO_LARGE: 'Send a smaller body; settings are only a few kilobytes.',
-  ERR_SETTINGS_INVALID: 'Fix these errors and retry; nothing was changed.',
+  ERR_SETTINGS_INVALID: INVALID_ADVICE,
   ERR_NOT_READY: 'Try again later.',
 };
 /** Seconds. */
@@ -51,6 +52,8 @@ export function createErrorHandler(log: LimitedLog) {
       reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
     }
     if (status === 429) reply.header('Retry-After', RETRY_AFTER);
+    // A body that is not read is not waited for.
+    if (status === 503 && !request.raw.complete) reply.header('Connection', 'close');
     reply.code(status);
     if (/^\/v2\//i.test(path)) {
       reply.type(JSON_TYPE).send(indentedJson(documentOf(error)));

@@ -1,7 +1,7 @@
 import type { EventKind } from '../events/event.ts';
 import type { EventSource, HeldEvent, Position } from '../events/event-ring.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Log } from './context.ts';
+import type { Log } from '../os/limited-log.ts';
 
 /** Milliseconds between two heartbeats of a stream. */
 export const HEARTBEAT_MS = 15_000;
@@ -20,10 +20,13 @@ export interface EventSink {
   once(event: 'close', listener: () => void): unknown;
 }
 
-interface HubInput {
+/** The sources of the streams. */
+export interface HubInput {
+  /** What happened, for `GET /v2/events`. */
   events: EventSource;
   /** The status document on one line, as of now. */
   status(): string;
+  /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
   /** Functions that end open event streams. */
   streams: Set<() => void>;

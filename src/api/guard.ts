@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { RdError } from '../errors.ts';
 import { basicCredentials } from './basic-credentials.ts';
-import type { TokenHolder } from './context.ts';
+import type { Access } from './token-guard.ts';
 import { presentedToken, type TokenGuard } from './token-guard.ts';
 import { TEXTS } from './wire-texts.ts';
 
@@ -14,9 +14,6 @@ export interface GuardOptions {
   allowHosts: readonly string[];
   tokens: TokenGuard;
 }
-
-/** Whether a request may proceed. `token`: whose it is; absent for full credentials. `challenge`: the header `WWW-Authenticate`. */
-export type Access = { refusal?: undefined; token?: TokenHolder } | { refusal: RdError; challenge?: string };
 
 /**
  * Checks a request before anything else reads it: the Host header, because a foreign page can have its name resolve to

@@ -1,10 +1,6 @@
-import errorSchema from '../../schemas/error.json';
-import eventSchema from '../../schemas/event.json';
-import planSchema from '../../schemas/plan.json';
-import settingsSchema from '../../schemas/settings/v19.json';
-import statusSchema from '../../schemas/status.json';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { COMPATIBLE, PRODUCT } from '../product.ts';
+import { documentComponents } from './document-schemas.ts';
 import {
   type DescribedRoute,
   type JsonSchema,
@@ -194,21 +190,8 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
 
 /** The documents of `schemas/` that routes refer to, as components of one OpenAPI document. */
 function componentSchemas(): Record<SchemaName, JsonSchema> {
-  return {
-    Settings: component('Settings', settingsSchema),
-    SettingsPart: partOf(component('SettingsPart', settingsSchema)),
-    Status: component('Status', statusSchema),
-    Event: component('Event', eventSchema),
-    Plan: component('Plan', planSchema),
-    Error: component('Error', errorSchema),
-  };
-}
-
-/** Rewrites local references, because the schema is no longer the root of its document. */
-function component(name: SchemaName, schema: object): JsonObject {
-  const text = JSON.stringify(schema).replaceAll('"#/$defs/', `"#/components/schemas/${name}/$defs/`);
-  const { $schema: _schema, $id: _id, ...rest } = JSON.parse(text);
-  return rest;
+  const documents = documentComponents();
+  return { ...documents, SettingsPart: partOf(documents.Settings) };
 }
 
 /** The schema of a write: nothing is required, unknown names are allowed, and `null` removes a map entry. */

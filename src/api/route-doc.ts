@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { TokenScope } from '../state/tokens.ts';
-import type { TokenHolder } from './context.ts';
+import type { DocumentName } from './document-schemas.ts';
+import type { TokenHolder } from './token-guard.ts';
 
 /** A JSON Schema (2020-12) as a plain value. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -57,7 +58,7 @@ export function schemaOf(name: SchemaName): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-export type SchemaName = 'Settings' | 'SettingsPart' | 'Status' | 'Event' | 'Plan' | 'Error';
+export type SchemaName = DocumentName | 'SettingsPart';
 
 /** Route options with the documentation: `app.get('/v1/about', documented({...}), handler)`. */
 export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {

@@ -1,12 +1,22 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { RdError } from '../errors.ts';
+import type { LimitedLog } from '../os/limited-log.ts';
 import { PRODUCT } from '../product.ts';
 import type { TokenCheck, TokenScope } from '../state/tokens.ts';
 import { basicCredentials } from './basic-credentials.ts';
-import type { ApiContext } from './context.ts';
 import { loggedRequest, pathOf, routeOf } from './error-handler.ts';
-import type { Access } from './guard.ts';
 import { TEXTS } from './wire-texts.ts';
+
+/** Whose token a request was sent with. */
+export interface TokenHolder {
+  name: string;
+  /** False once the token is revoked or has expired. */
+  isValid(): Promise<boolean>;
+}
+
+/** Whether a request may proceed. `token`: whose it is; absent for full credentials. `challenge`: the header `WWW-Authenticate`. */
+export type Access = { refusal?: undefined; token?: TokenHolder } | { refusal: RdError; challenge?: string };
 
 /** Decides about a request with a token. */
 export type TokenGuard = (request: FastifyRequest, presented: string) => Promise<Access>;
@@ -37,8 +47,16 @@ export function presentedToken(header: string | undefined): string | undefined {
   return presented?.startsWith(PREFIX) ? presented : undefined;
 }
 
+/** The valid tokens, and the log of refused ones. */
+export interface TokenPort {
+  /** The tokens of this home, as they are on the disk at this moment. */
+  tokens: { check(presented: string): Promise<TokenCheck> };
+  /** The log of the service, for lines about requests that are not carried out. */
+  refusals: LimitedLog;
+}
+
 /** Accepts a valid token on routes of its scope. */
-export function createTokenGuard({ tokens, refusals }: Pick<ApiContext, 'tokens' | 'refusals'>): TokenGuard {
+export function createTokenGuard({ tokens, refusals }: TokenPort): TokenGuard {
   function logRefused(kind: string, request: FastifyRequest, values: { reason: string; token?: string }): void {
     refusals.write(`token ${kind}`, 'warn', 'a token was refused', { ...loggedRequest(request), ...values });
   }
@@ -88,4 +106,48 @@ function missingScope(
   return new RdError('ERR_FORBIDDEN', `${what} requires the scope ${required}; the token "${name}" has ${scope}`, {
     advice: `Create a token with that scope: rdctl token create --scope ${required} --name NAME`,
   });
+}
+
+/** Milliseconds between two looks at the tokens of open replies. */
+const INTERVAL = 1_000;
+
+/** Ends replies, such as event streams, whose token is revoked or expires while they are open. */
+export interface TokenReplies {
+  add(token: TokenHolder, reply: ServerResponse): void;
+  /** Ends replies of invalid tokens; those that it has ended before and whose reader takes nothing are cut off. */
+  check(): Promise<void>;
+}
+
+/** Looks every second while such a reply is open. */
+export function createTokenReplies(interval = INTERVAL): TokenReplies {
+  const open = new Map<ServerResponse, TokenHolder>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function remove(reply: ServerResponse): void {
+    open.delete(reply);
+    if (open.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  async function check(): Promise<void> {
+    // Only what has begun to stream: the result of a request that was accepted belongs to its client.
+    const streaming = [...open].filter(([reply]) => reply.headersSent);
+    for (const [reply, token] of streaming) {
+      if (await token.isValid()) continue;
+      if (reply.writableEnded) reply.destroy();
+      else reply.end();
+    }
+  }
+
+  return {
+    add(token, reply) {
+      open.set(reply, token);
+      reply.once('close', () => remove(reply));
+      // A stream may write once more before it learns that it was ended.
+      reply.on('error', () => undefined);
+      timer ??= setInterval(() => void check(), interval).unref();
+    },
+    check,
+  };
 }

@@ -19,7 +19,6 @@ export const TEXTS = {
   noRestart: 'settings updated; no restart required',
   reconfiguring: `reconfiguring ${COMPATIBLE.productName} to apply changes (this may take a while)`,
   busy: 'UI is currently busy, but will eventually be reconfigured to apply requested changes',
-  updateErrors: 'errors in attempt to update settings:',
   proposalErrors: 'Errors in proposed settings:',
   transientUpdated: 'Updated Transient Settings',
   transientUnchanged: 'No changes necessary',

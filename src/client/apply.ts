@@ -1,8 +1,8 @@
 import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
-import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
+import { type Change, type Loss, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { isMachinePath } from '../plan/diff.ts';
-import { type Consent, type Loss, lossesOf, lostItems } from '../plan/losses.ts';
+import { type Consent, lossesOf, lostItems } from '../plan/losses.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
@@ -47,8 +47,8 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     approved = plan;
     await input.inspect?.(plan, made.live);
     begun ??= clock.now();
-    const done = input.client.foreign
-      ? await (await import('./foreign-apply.ts')).carryOutForeign(input, made)
+    const done = input.client.carryOut
+      ? await input.client.carryOut(input, made)
       : await carryOut(input, { ...made, ...(consent ? { consent } : {}) }, found);
     if (done === 'busy') {
       found = await waitForEarlierApply(input);
@@ -117,28 +117,40 @@ function consentNeeded(plan: Plan, missing: readonly Loss[]): RdError {
   });
 }
 
+type Skips = Pick<ApplyInput, 'skipLocked' | 'skipUnsupported'>;
+
+/**
+ * Refuses a plan with blocked changes that are not to be skipped. Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`,
+ * `ERR_SETTING_KEPT`.
+ */
+export function refuseUnskipped(plan: Plan, skips: Skips): void {
+  refuseBlocked({ ...plan, changes: plan.changes.filter((change) => !isSkipped(change, skips)) });
+}
+
+function isSkipped({ blocked }: Change, { skipLocked, skipUnsupported }: Skips): boolean {
+  return blocked?.by === 'lock' ? skipLocked : blocked?.by === 'unsupported' && skipUnsupported === true;
+}
+
 /** A plan for what is left of the request, and the state that it was compared with. */
 async function makePlan(input: ApplyInput): Promise<MadePlan> {
-  const { client, request, started, skipLocked, skipUnsupported, keep, how } = input;
+  const { client, request, started, keep, how } = input;
   const maintenance = keep?.now ? undefined : keep?.maintenance;
   const made = async (asked: PlanRequest) => {
-    const { plan, live } = await client.planWithLive(asked, {
+    const { plan, ...rest } = await client.planWithLive(asked, {
       ...(maintenance ? { maintenance } : {}),
       ...(keep ? { kept: keep.name } : {}),
       ...(how ? { how } : {}),
     });
     // For a stop, the service is only a means: it does not bring back what ran.
     const again = started === 'again' && asked.state !== 'stopped';
-    return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, live, request: asked };
+    return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, ...rest, request: asked };
   };
   const whole = await made(request);
-  const skipped = whole.plan.changes.filter(({ blocked }) =>
-    blocked?.by === 'lock' ? skipLocked : blocked?.by === 'unsupported' && skipUnsupported,
-  );
+  const skipped = whole.plan.changes.filter((change) => isSkipped(change, input));
   return skipped.length === 0 ? { ...whole, skipped } : { ...(await made(withoutChanges(request, skipped))), skipped };
 }
 
-/** The request without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */
+/** The body of a request, which has no `leaveOut`, without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */
 function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const paths = new Set(changes.map((change) => change.path));
   const settings = structuredClone(request.settings);
@@ -147,14 +159,14 @@ function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanR
     if (isMachinePath(path)) removeLeaf({ machine: machine ?? {} }, path);
     else if (path !== 'state') removeLeaf(settings, path);
   }
-  const { wishes, portForwards, snapshot } = request;
+  const { wishes, portForwards } = request;
   return {
+    ...request,
     settings,
     ...(machine ? { machine } : {}),
     state: paths.has('state') ? 'unmanaged' : request.state,
     prune: request.prune.filter((path) => !paths.has(path)),
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),
     ...(portForwards ? { portForwards: forwardsWithout(portForwards, changes) } : {}),
-    ...(snapshot === undefined ? {} : { snapshot }),
   };
 }

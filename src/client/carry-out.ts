@@ -1,13 +1,14 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { Change, LiveState, Loss, Plan, PlanRequest } from '../plan/change.ts';
+import type { Deed } from '../plan/deed.ts';
 import type { StatedAuthor } from '../plan/history.ts';
 import type { SentKeep } from '../plan/kept.ts';
-import type { Consent, Loss } from '../plan/losses.ts';
+import type { Consent } from '../plan/losses.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
-import type { Client } from './client.ts';
+import type { EventClient, LifecycleClient, PlanClient } from './contract.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
 import { refuseSuperseded } from './overtaken.ts';
 import { transactionAt } from './transaction-wait.ts';
@@ -35,8 +36,17 @@ export type ApplyEvent =
   | { type: 'step'; step: ApplyStep; again?: true }
   | { type: 'progress'; status: StatusDocument };
 
+/** What an apply asks of a server. */
+export interface ApplyClient
+  extends Pick<PlanClient, 'planWithLive' | 'apply' | 'history'>,
+    Pick<LifecycleClient, 'status'>,
+    Pick<EventClient, 'watch'> {
+  /** Carries the plan out step by step. Present only where the server has no apply of its own. */
+  carryOut?(input: ApplyInput, made: MadePlan): Promise<Carried>;
+}
+
 export interface ApplyInput {
-  client: Client;
+  client: ApplyClient;
   /** Read before the first plan. */
   status: StatusDocument;
   request: PlanRequest;
@@ -98,6 +108,8 @@ export interface MadePlan {
   /** The request without skipped changes. */
   request: PlanRequest;
   skipped: readonly Change[];
+  /** Absent where the service carries it out. */
+  deed?: Deed;
   /** Where it destroys data. */
   consent?: Consent;
 }
@@ -229,8 +241,8 @@ function isWorkOver({ apply, generation }: StatusDocument, work: number): boolea
 }
 
 /** The status has the steps of a later apply; the history has what became of these. */
-async function refuseFailedWork(client: Client, work: number): Promise<void> {
-  const { outcome } = (await client.history()).find(({ generation }) => generation === work) ?? {};
+async function refuseFailedWork({ history }: Pick<PlanClient, 'history'>, work: number): Promise<void> {
+  const { outcome } = (await history?.())?.find(({ generation }) => generation === work) ?? {};
   if (outcome?.result !== 'failed') return;
   throw new RdError('ERR_CONVERGE_FAILED', outcome.reason ?? `Generation ${work} failed.`, {
     advice: `\`rdctl history show ${work}\` has the steps; apply again to finish.`,

@@ -1,114 +1,18 @@
 import type { EventDocument } from '../events/event.ts';
-import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject, parseObject as parseObjectText } from '../json.ts';
 import { steadyClock } from '../os/clock.ts';
-import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
-import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
-import type { PlannedHow, SentKeep, SentWindow } from '../plan/kept.ts';
+import type { ForwardKey, LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { HistoryEntry } from '../plan/history.ts';
 import type { SettingLayers } from '../plan/layers.ts';
-import type { OnFailure } from '../plan/return.ts';
-import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
+import type { BackendStateReply, PlanOptions, Proposal, ServiceClient, WriteReply } from './contract.ts';
 import { type EventsRequest, eventReader, type StreamMessage, silenceWatch, silentError } from './event-stream.ts';
 import { httpTransport } from './http.ts';
 import { isWebPage, notOurService, refusal } from './replies.ts';
 
-/** Settings as read. `etag` is absent when the server sends none. */
-export interface SettingsReply {
-  settings: JsonObject;
-  /** The raw body, for printing. */
-  text: string;
-  etag?: string;
-}
-
-/** Answer to an accepted write. */
-export interface WriteReply {
-  /** A sentence that scripts match. */
-  text: string;
-  /** Version of the desired state after the write; absent on servers without versions. */
-  generation?: number;
-  etag?: string;
-  /** Keys of the body that the server does not know and did not store. */
-  ignoredKeys: string[];
-}
-
-/** What would restart, keyed by dotted setting path. */
-export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
-
-interface BackendStateReply {
-  vmState: BackendState;
-  locked: boolean;
-}
-
-/**
- * The typed API. Every method throws `RdError`: `request` for transport failures only, the others also for error
- * replies.
- */
-export interface Client {
-  readonly connection: Connection;
-  /** Another application, which speaks `/v1` only. */
-  readonly foreign?: true;
-  request(request: HttpRequest): Promise<HttpResponse>;
-  settings(options?: CallOptions): Promise<SettingsReply>;
-  locked(options?: CallOptions): Promise<JsonObject>;
-  putSettings(body: JsonObject, options?: CallOptions & { ifMatch?: string }): Promise<WriteReply>;
-  proposal(body: JsonObject, options?: CallOptions): Promise<Proposal>;
-  backendState(options?: CallOptions): Promise<BackendStateReply>;
-  setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
-  /** Returns the server's reply: `Shutting down.` */
-  shutdown(options?: CallOptions): Promise<string>;
-  plan(request: PlanRequest, options?: PlanOptions): Promise<Plan>;
-  /** The plan, and the state that it was compared with. */
-  planWithLive(request: PlanRequest, options?: PlanOptions): Promise<{ plan: Plan; live: LiveState }>;
-  /**
-   * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
-   * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
-   */
-  apply(request: PlanRequest, tag: string, options?: ApplyCallOptions): Promise<ApplyReply>;
-  /** Everything that was changed, oldest first. */
-  history(options?: CallOptions): Promise<HistoryEntry[]>;
-  addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
-  /** Idempotent: also succeeds when there was none. */
-  removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
-  status(options?: CallOptions): Promise<StatusDocument>;
-  /** Where the settings come from. */
-  layers(options?: CallOptions): Promise<SettingLayers>;
-  /**
-   * Reads events over one connection, until the service or the signal ends it. Absent where the server has none. Throws `ERR_CONNECTION`
-   * also when the heartbeats stop.
-   */
-  events?(request: EventsRequest): Promise<void>;
-  /** The same for the status alone: now, and on every change. */
-  watch?(onStatus: (status: StatusDocument) => void, signal: AbortSignal): Promise<void>;
-}
-
-export interface CallOptions {
-  timeoutMs?: number;
-  signal?: AbortSignal;
-}
-
-interface ApplyCallOptions extends CallOptions {
-  author?: StatedAuthor;
-  /** `return` where absent. */
-  onFailure?: OnFailure;
-  /** Has the service keep the profile. */
-  keep?: SentKeep;
-}
-
-interface PlanOptions extends CallOptions {
-  /** Extra time that the service may wait for an observation. */
-  waitMs?: number;
-  /** The window that what restarts waits for. */
-  maintenance?: SentWindow;
-  /** `apply` where absent. */
-  how?: PlannedHow;
-  /** Name of the kept profile that the apply updates. */
-  kept?: string;
-}
-
-/** A client of the service at `connection`. */
-export function createClient(connection: Connection, transport: Transport = httpTransport): Client {
+/** A client of the server at `connection`, taken for a service of ours until it has answered. */
+export function createClient(connection: Connection, transport: Transport = httpTransport): ServiceClient {
   async function call(request: HttpRequest): Promise<HttpResponse> {
     const response = await transport(connection, request);
     const accepted = response.status >= 200 && response.status < 300;
@@ -138,6 +42,7 @@ export function createClient(connection: Connection, transport: Transport = http
   }
   return {
     connection,
+    owner: 'the running service',
     request: (request) => transport(connection, request),
     async settings(options) {
       const { value, response } = await object({ method: 'GET', path: '/v1/settings', ...options });
@@ -158,6 +63,10 @@ export function createClient(connection: Connection, transport: Transport = http
       const path = '/v1/propose_settings';
       const { value } = await object({ method: 'PUT', path, body: JSON.stringify(body), ...options });
       return value as unknown as Proposal;
+    },
+    async unsupported(settings, paths, options = {}) {
+      const { changes } = await planned({ settings, state: 'unmanaged', prune: [], wishes: [...paths] }, options);
+      return changes.filter(({ blocked }) => blocked?.by === 'unsupported').map(({ path }) => path);
     },
     async backendState(options) {
       const { value } = await object({ method: 'GET', path: '/v1/backend_state', ...options });
@@ -187,6 +96,9 @@ export function createClient(connection: Connection, transport: Transport = http
       const { value } = await object({ method: 'GET', path: '/v2/history', ...options });
       if (isDocument(value, 'History', HISTORY_PARTS)) return value.entries as unknown as HistoryEntry[];
       throw notOurService(connection, '/v2/history returned no history');
+    },
+    async releaseKept(name, options) {
+      await call({ method: 'DELETE', path: `/v2/kept?${new URLSearchParams({ name })}`, ...options });
     },
     async addPortForward(forward, options) {
       await call({ method: 'POST', path: '/v2/port_forwards', body: JSON.stringify(forward), ...options });

@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/contract.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
-import type { Client } from './client.ts';
+import type { EventClient, LifecycleClient } from './contract.ts';
 import { isOvertaken } from './overtaken.ts';
 import { isUndecided, transactionAt, undoneError } from './transaction-wait.ts';
 
@@ -50,7 +50,7 @@ export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> 
  * application, which has no events.
  */
 export function watched(
-  client: Pick<Client, 'status' | 'watch'>,
+  client: Pick<LifecycleClient, 'status'> & Pick<EventClient, 'watch'>,
   { clock, signal }: Omit<FeedInput<StatusDocument>, 'read'>,
 ): StatusFeed<StatusDocument> {
   const { watch } = client;

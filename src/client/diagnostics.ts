@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { CheckRecord } from '../features/diagnostics/check.ts';
 import { hasShape, isObject, type JsonObject, parseJson } from '../json.ts';
-import type { Client } from './client.ts';
+import type { Server } from './contract.ts';
 import { notOurService } from './replies.ts';
 
 /** The fields of a record that every application sends. */
@@ -24,7 +24,7 @@ const RUN_LIMIT = 60_000;
  * it to its clients.
  * @throws RdError for a rejected request or an invalid reply.
  */
-export async function readFindings(client: Client, anew: boolean, settings: JsonObject): Promise<Findings> {
+export async function readFindings(client: Server, anew: boolean, settings: JsonObject): Promise<Findings> {
   const method = anew ? 'POST' : 'GET';
   const { status, body } = await client.request({ method, path: '/v1/diagnostic_checks', timeoutMs: RUN_LIMIT });
   if (status !== 200) {

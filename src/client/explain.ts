@@ -7,14 +7,14 @@ import {
   type Effect,
   type Field,
   type FieldType,
+  type MachineField,
   PLATFORM_NAMES,
   PLATFORMS,
   type Platform,
 } from '../settings/field.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
-import type { MachineField } from '../settings/machine-options.ts';
+import { MACHINE_FIELDS, type MachineOptionPath } from '../settings/machine-options.gen.ts';
 import { equal } from '../settings/own.ts';
 import { expectedValue } from '../settings/value-rules.ts';
 import type { FieldManager } from '../state/field-managers.ts';
@@ -156,7 +156,7 @@ const OPTION_TYPES = { map: 'map<string,string>', list: 'string[]', integer: 'in
  * The same for a setting in the `machine` block of profiles, which no deployment profile sets.
  * @throws RdError `ERR_NOT_FOUND` for another application, which has none.
  */
-export function explainMachineOption(field: MachineField, layers: SettingLayers): Explanation {
+export function explainMachineOption(field: MachineField<MachineOptionPath>, layers: SettingLayers): Explanation {
   const { driver, basis } = layers;
   const { path, type, values, min, max, effect } = field;
   const explained = optionLayers(field, layers);
@@ -181,7 +181,10 @@ export function explainMachineOption(field: MachineField, layers: SettingLayers)
 }
 
 /** Undefined for another application. */
-function optionLayers(field: MachineField, { machine }: SettingLayers): ExplainedLayer[] | undefined {
+function optionLayers(
+  field: MachineField<MachineOptionPath>,
+  { machine }: SettingLayers,
+): ExplainedLayer[] | undefined {
   if (!machine) return undefined;
   const value = leafAt({ machine }, field.path);
   const stored = !equal(value, field.default);

@@ -1,13 +1,11 @@
 import { messageOf, RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
-import type { CallOptions, Client } from './client.ts';
 import type { HttpResponse } from './connection.ts';
+import type { CallOptions, Server } from './contract.ts';
 import { answerOf, replyNote } from './replies.ts';
 
 /** Default limit of an installation in milliseconds: it pulls an image. */
 const INSTALL_LIMIT = 30 * 60_000;
-
-type Caller = Pick<Client, 'request' | 'connection'>;
 
 /** A service's reply, of any status. */
 export interface ExtensionReply {
@@ -23,25 +21,25 @@ export interface ExtensionReply {
 }
 
 /** Also for Rancher Desktop. Throws transport failures, and for replies that are not from a service. */
-export async function installExtension(client: Caller, id: string, options: CallOptions = {}): Promise<ExtensionReply> {
-  return post(client, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
+export async function installExtension(server: Server, id: string, options: CallOptions = {}): Promise<ExtensionReply> {
+  return post(server, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
 }
 
 export async function uninstallExtension(
-  client: Caller,
+  server: Server,
   id: string,
   options: CallOptions = {},
 ): Promise<ExtensionReply> {
-  return post(client, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
+  return post(server, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
 }
 
 /** Installed version by image name. `document` is the raw body; undefined for a refusal. */
 export async function listExtensions(
-  client: Caller,
+  server: Server,
   options: CallOptions = {},
 ): Promise<{ reply: ExtensionReply; document?: JsonObject }> {
-  const response = await answerOf(client, { method: 'GET', path: '/v1/extensions', ...options });
-  const reply = replyOf(client, response);
+  const response = await answerOf(server, { method: 'GET', path: '/v1/extensions', ...options });
+  const reply = replyOf(server, response);
   if (reply.status < 200 || reply.status > 299) return { reply };
   try {
     const document: unknown = JSON.parse(reply.text);
@@ -54,14 +52,14 @@ export async function listExtensions(
   }
 }
 
-async function post(client: Caller, path: string, options: CallOptions): Promise<ExtensionReply> {
-  const response = await answerOf(client, { method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
-  return replyOf(client, response);
+async function post(server: Server, path: string, options: CallOptions): Promise<ExtensionReply> {
+  const response = await answerOf(server, { method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
+  return replyOf(server, response);
 }
 
-function replyOf(client: Caller, response: HttpResponse): ExtensionReply {
+function replyOf(server: Server, response: HttpResponse): ExtensionReply {
   const { 'rdctl-reason': reason, 'rdctl-left-out': leftOut } = response.headers;
-  const note = replyNote(client, response);
+  const note = replyNote(server, response);
   return {
     status: response.status,
     statusText: response.statusText,

@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { PlanRequest, Sensitive } from '../plan/change.ts';
+import type { PlanRequest, Sensitive, WantedForwards } from '../plan/change.ts';
 import {
   FORWARDS_PATH,
   type HistoryEntry,
@@ -9,7 +9,7 @@ import {
   type RecordedChange,
   type RecordedLoss,
 } from '../plan/history.ts';
-import { forwardKeyOf, forwardName, type WantedForwards } from '../plan/port-forwards.ts';
+import { forwardKeyOf, forwardName } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';

@@ -33,17 +33,14 @@ export async function liveSettings(
   if (service) {
     const { client, status } = service;
     const { settings } = await client.settings({ signal: io.signal });
-    const { connection, foreign } = client;
     return {
       settings: fillDefaults(settings, host),
       state: status.power,
-      origin: foreign ? `the running application (${connection.file ?? connection.host})` : 'the running service',
+      origin: client.owner,
       locked: () => client.locked({ signal: io.signal }),
       async refused() {
-        if (foreign) return [];
-        const wishes = FIELDS.map(({ path }) => path).filter((path) => path !== 'version');
-        const plan = await client.plan({ settings, state: 'unmanaged', prune: [], wishes }, { signal: io.signal });
-        return plan.changes.filter(({ blocked }) => blocked?.by === 'unsupported').map(({ path }) => path);
+        const paths = FIELDS.map(({ path }) => path).filter((path) => path !== 'version');
+        return client.unsupported(settings, paths, { signal: io.signal });
       },
     };
   }

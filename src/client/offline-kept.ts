@@ -1,12 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ForeseenDrift, Plan, PlanRequest } from '../plan/change.ts';
-import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
-import { extensionsAfter } from '../plan/extension-changes.ts';
+import type { Deed, PlannedDeed } from '../plan/deed.ts';
 import { foreseenDrift, withSetBackBlocked } from '../plan/foresight.ts';
 import { changeName, commonFields, type PlannedHow } from '../plan/kept.ts';
-import { type ForwardsReport, forwardsAfter } from '../plan/port-forwards.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
-import { mergeSettings } from '../settings/merge.ts';
+import type { PartialRequest } from '../plan/leave-out.ts';
+import type { ForwardsReport } from '../plan/port-forwards.ts';
 import type { KeptRecord } from '../state/kept-file.ts';
 import type { StoredSettings } from './offline.ts';
 
@@ -25,18 +23,18 @@ interface KeptFacts {
   now: number;
   /** IANA name of the time zone of maintenance windows; by default the local one. */
   zone?: string | undefined;
-  planOf(request: PlanRequest, home: StoredHome): Plan;
+  planOf(request: PartialRequest, home: StoredHome): PlannedDeed;
 }
 
 /** The estimated plan with what the kept profiles would make of it, as the next service will say. */
-export function withKept(plan: Plan, request: PlanRequest, home: StoredHome, facts: KeptFacts): Plan {
+export function withKept({ plan, deed }: PlannedDeed, request: PlanRequest, home: StoredHome, facts: KeptFacts): Plan {
   const { records, kept, how, now, zone, planOf } = facts;
   const drift = records.flatMap(({ profile, fields }): ForeseenDrift[] => {
     if (profile.name === kept || commonFields(request, profile.request).length === 0) return [];
     const generation = (home.settings.generation ?? profile.generation) + 1;
     return foreseenDrift({
       ...{ profile, request, plan, now, zone },
-      after: { changes: setBack(planOf(profile.request, homeAfter(plan, request, home)), plan) },
+      after: { changes: setBack(planOf(profile.request, homeAfter(deed, home)).plan, plan) },
       by: { by: { how }, generation, at: new Date(now).toISOString() },
       memory: new Map(Object.entries(fields)),
       writer: () => undefined,
@@ -44,15 +42,14 @@ export function withKept(plan: Plan, request: PlanRequest, home: StoredHome, fac
   });
   if (drift.length === 0) return plan;
   const foreseen = { ...plan, drift };
-  return how === 'apply' ? withSetBackBlocked(foreseen, request, (other) => planOf(other, home)) : foreseen;
+  if (how !== 'apply') return foreseen;
+  return withSetBackBlocked({ plan: foreseen, deed }, request, (other) => planOf(other, home)).plan;
 }
 
-function homeAfter(plan: Plan, request: PlanRequest, { settings: stored, forwards }: StoredHome): StoredHome {
-  const patch = patchOf(plan, request, stored.settings);
-  const settings = extensionsAfter(patch ? mergeSettings(stored.settings, patch) : stored.settings, plan);
-  const machine = plannedMachineOptions(plan, request, stored.machine ?? DEFAULT_MACHINE_OPTIONS);
-  const power = request.state === 'unmanaged' ? {} : { power: request.state, left: request.state === 'started' };
-  return { settings: { ...stored, settings, machine, ...power }, forwards: forwardsAfter(plan, forwards) };
+function homeAfter({ next, after }: Deed, { settings: stored, forwards }: StoredHome): StoredHome {
+  const left = next.power === undefined ? {} : { left: next.power === 'started' };
+  const settings = { ...stored, ...next, settings: after.settings, ...left };
+  return { settings, forwards: after.forwards ?? forwards };
 }
 
 /** The changes of a kept profile after a plan. To set back what has just been written costs nothing, because nothing has restarted yet. */

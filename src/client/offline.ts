@@ -1,19 +1,33 @@
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Policies } from '../../profiles/policies/policy.ts';
+import type { ClusterStatus, DriverAtRest, DriverInfo, SupportMatrix } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { type JsonObject, parseObject } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
-import type { Change, Plan, PlanRequest } from '../plan/change.ts';
+import { assumed } from '../plan/assumed.ts';
+import type { Observed } from '../plan/backend.ts';
+import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { PlannedDeed } from '../plan/deed.ts';
+import { differences } from '../plan/diff.ts';
+import { changeName } from '../plan/kept.ts';
+import { type LayerFacts, type SettingLayers, settingLayers } from '../plan/layers.ts';
+import type { PartialRequest } from '../plan/leave-out.ts';
 import { lossesOf } from '../plan/losses.ts';
-import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
-import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts';
+import { makePlan } from '../plan/plan.ts';
+import { type ForwardsReport, isWantedForwards, noCluster } from '../plan/port-forwards.ts';
 import { checkedRequest } from '../plan/requested.ts';
-import { powerChange, SERVICE_START } from '../plan/runtime-changes.ts';
+import { SERVICE_START } from '../plan/runtime-changes.ts';
+import { extendedPlan } from '../plan/summary.ts';
+import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { fieldAt } from '../settings/fields.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
 import { lockRecord } from '../settings/locks.ts';
-import { DEFAULT_MACHINE_OPTIONS, type MachineOptions } from '../settings/machine-options.gen.ts';
+import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS, type MachineOptions } from '../settings/machine-options.gen.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../state/places.ts';
@@ -38,6 +52,8 @@ export interface StoredSettings {
   /** Lock record of a deployment profile, and its file or registry key. */
   locks?: JsonObject;
   lockedBy?: string;
+  /** The settings without a locked profile, where that changes any. */
+  unlocked?: Settings;
   /** Warnings about deployment profiles. */
   warnings?: readonly string[];
   /** The last service exited without stopping its backend, which may be running. */
@@ -65,18 +81,39 @@ export async function storedSettings(
     ...(warnings.length === 0 ? {} : { warnings }),
     ...(await recordedState(where)),
   };
-  const inForce = (settings: Settings) => (locked ? mergeSettings(settings, locked.settings) : settings);
+  const inForce = (unlocked: Settings) => {
+    const settings = locked ? mergeSettings(unlocked, locked.settings) : unlocked;
+    return { settings, ...(isDeepStrictEqual(settings, unlocked) ? {} : { unlocked }) };
+  };
   const loaded = await loadSettings(where.settingsFile, where.previousSettingsFile, facts);
   if (loaded.kind === 'missing') {
     const before = await usableSettings(where.previousSettingsFile, facts);
-    if (before) return { settings: inForce(before), from: 'file', ...rest };
+    if (before) return { ...inForce(before), from: 'file', ...rest };
     const first = defaultSettings(facts);
-    return { settings: inForce(defaults ? mergeSettings(first, defaults.settings) : first), from: 'defaults', ...rest };
+    return { ...inForce(defaults ? mergeSettings(first, defaults.settings) : first), from: 'defaults', ...rest };
   }
-  if (loaded.kind === 'loaded') return { settings: inForce(loaded.settings), from: 'file', ...rest };
+  if (loaded.kind === 'loaded') return { ...inForce(loaded.settings), from: 'file', ...rest };
   throw new RdError('ERR_SETTINGS_FILE', `the settings file ${where.settingsFile} is truncated or not JSON`, {
     advice: 'Start the service with `rdctl start`: it moves the file aside and continues.',
   });
+}
+
+/** The layers that the next service of this home would have; `facts`: its deployment profiles. Throws as `storedSettings`. */
+export async function layersOfFiles(
+  where: Places,
+  host: Host,
+  policies: Policies,
+  facts: LayerFacts,
+): Promise<SettingLayers> {
+  const { settings: inForce, machine = DEFAULT_MACHINE_OPTIONS } = await storedSettings(
+    where,
+    host.platform,
+    host,
+    policies,
+  );
+  const stored = await storedSettings(where, host.platform, host);
+  const kept = stored.from === 'file' ? { stored: stored.settings } : {};
+  return settingLayers(facts, { basis: 'files', inForce, ...kept, machine });
 }
 
 /** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
@@ -98,77 +135,121 @@ export function acceptedRequest(
   return checkedRequest(request, { platform, arch, current });
 }
 
-/** The plan without a running service. `userFiles`: the known state of the user's files. */
+/** A driver as it is on this computer. */
+export type RestingDriver = DriverInfo & DriverAtRest;
+
+/** What a plan knows without a running service. */
+export interface OfflineFacts {
+  /** The driver of the next service; absent where none can be chosen yet. */
+  driver?: RestingDriver;
+  /** The state of the user's files. Absent: no file is touched. */
+  userFiles?: UserFileFacts;
+  /** Of this home; only read when the request has some. */
+  forwards?: ForwardsReport;
+}
+
+/**
+ * The plan without a running service: what the next service would plan right after its start, except that nothing was looked at. Whatever
+ * may have been left running is assumed to run.
+ */
 export function offlinePlan(
-  request: PlanRequest,
+  request: PartialRequest,
   stored: StoredSettings,
   where: Places,
-  userFiles: Omit<EstimatedFiles, 'on'>,
-): Plan {
-  const target = {
-    product: PRODUCT.name,
-    home: where.data,
-    driver: stored.driver ?? 'not chosen yet',
-    simulated: stored.driver === 'simulated',
-  };
-  const { locks, lockedBy, warnings = [] } = stored;
-  const on = request.state === 'unmanaged' ? shouldRun(stored) : request.state === 'started';
-  const plan = estimatePlan({
-    request,
-    base: stored.settings,
-    machine: stored.machine ?? DEFAULT_MACHINE_OPTIONS,
-    target,
-    idle: isIdle(request, stored),
-    userFiles: { ...userFiles, on },
-    power: powerChanges(request, stored),
-    ...(locks ? { locks } : {}),
+  { driver = ANY_DRIVER, userFiles, forwards }: OfflineFacts,
+): PlannedDeed {
+  const name = driver === ANY_DRIVER ? (stored.driver ?? 'not chosen yet') : driver.name;
+  const { settings, machine = DEFAULT_MACHINE_OPTIONS, locks = {}, lockedBy, warnings = [] } = stored;
+  const runs = mayRun(request, stored);
+  const { plan: planned, deed } = makePlan({
+    ...{ request, live: settings, machine, locks, driver, observed: unobserved(stored, { runs, machine, driver }) },
     ...(lockedBy === undefined ? {} : { lockedBy }),
+    power: runs ? (stored.power ?? 'stopped') : 'stopped',
+    target: { product: PRODUCT.name, home: where.data, driver: name, simulated: name === 'simulated' },
+    generation: 0,
+    ...(forwards ? { forwards } : {}),
+    ...(userFiles ? { userFiles: filesAfterStart(userFiles, request, settings) } : {}),
   });
+  const { tag: _, ...plan } = planned;
+  const begins = runs && stored.power === 'started' && request.state !== 'stopped';
+  const { changes, summary } = begins ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
   const who = stored.ending ? 'The service is ending' : 'No service is running';
   const note =
     stored.from === 'file'
       ? `${who}: compared with the stored settings.`
       : `${who} and nothing is stored: compared with the defaults.`;
-  const cover = lossesOf(plan).length > 0 && request.snapshot !== false ? { snapshot: {} } : {};
-  return { ...plan, ...cover, warnings: [note, ...warnings, ...plan.warnings] };
+  const estimated: Plan = {
+    ...plan,
+    basis: 'estimated',
+    changes,
+    summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
+    warnings: [note, ...warnings, ...policyWarnings(stored), ...plan.warnings],
+  };
+  const isCovered = lossesOf(estimated).length > 0 && request.snapshot !== false;
+  return { plan: isCovered ? { ...estimated, snapshot: {} } : estimated, deed };
 }
 
-/**
- * True when the settings are applied to a stopped backend. After an unclean shutdown, a profile that does not manage
- * power has the next service start what ran, and the settings then restart it; a profile that stops it does so before
- * the settings.
- */
-function isIdle(request: PlanRequest, stored: StoredSettings): boolean {
-  if (request.state === 'stopped') return true;
-  return !stored.left && !(request.state === 'unmanaged' && shouldRun(stored));
+/** What a locked profile changes at the next start, before any plan. */
+function policyWarnings({ settings, unlocked, lockedBy, from }: StoredSettings): string[] {
+  if (unlocked === undefined || from === 'defaults') return [];
+  const prune = FIELDS.filter(({ type }) => type.startsWith('map<')).map(({ path }) => path);
+  const changes = differences(unlocked, { settings: JSON.parse(JSON.stringify(settings)), prune });
+  return changes.map((difference) => {
+    const isSecret = fieldAt(difference.path)?.sensitive === true;
+    const [old, now] = [difference.before, difference.after].map((value) => JSON.stringify(value ?? null));
+    const values = isSecret ? '' : ` from ${old} to ${now}`;
+    return `The next start sets ${changeName(difference)}${values}, as ${lockedBy} says.`;
+  });
 }
 
-/** It was meant to run, and was not stopped. */
-function shouldRun({ power, cut }: StoredSettings): boolean {
-  return cut === true && power === 'started';
+/** The driver of a plan that is made before one can run here, or that another application has: it supports everything. */
+export const ANY_DRIVER: RestingDriver = {
+  name: 'qemu',
+  simulated: false,
+  summary: '',
+  support: Object.fromEntries(
+    [...FIELDS, ...MACHINE_FIELDS].map(({ path }) => [path, { level: 'enforced' }]),
+  ) as unknown as SupportMatrix,
+  liveFields: [],
+  hasCluster: true,
+};
+
+/** The backend outlived the last service, or the next one starts it before it gets the request: it was cut off, by a shutdown of the computer. */
+function mayRun({ state }: PlanRequest, { left, cut, power }: StoredSettings): boolean {
+  return left === true || (state === 'unmanaged' && cut === true && power === 'started');
 }
 
-function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] {
-  const ran = stored.left === true && stored.power === 'started';
-  // Where nothing can still be running, this is an ordinary start.
-  if (state === 'started') return [ran ? SERVICE_START : powerChange('started')];
-  if (state === 'stopped') return ran ? [STOP_LEFT] : [];
-  return shouldRun(stored) ? [SERVICE_START] : [];
+/** Where the last service stopped its backend nothing runs. */
+function unobserved(
+  { unlocked, settings }: StoredSettings,
+  { runs, machine, driver }: { runs: boolean; machine: MachineOptions; driver: RestingDriver },
+): Observed {
+  const { hasCluster, installedCluster: installedVersion } = driver;
+  const resting: ClusterStatus =
+    installedVersion === undefined ? { state: 'absent' } : { state: 'stopped', installedVersion };
+  const seen: Observed = {
+    machine: { state: 'off' },
+    engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
+    cluster: hasCluster ? resting : { state: 'unsupported' },
+  };
+  if (!runs) return seen;
+  return assumed({ seen, last: { settings: unlocked ?? settings, machine }, driver, reason: 'no service is running' });
 }
 
-const STOP_LEFT = powerChange('stopped', {
-  severity: 'restart',
-  reason: 'stops everything left running by the last service',
-});
+/** A service does not remove an autostart entry that it did not create; the next one first follows the stored settings. */
+function filesAfterStart(facts: UserFileFacts, { settings: wanted }: PlanRequest, settings: Settings): UserFileFacts {
+  const ends = settings.application.autoStart && leafAt(wanted, 'application.autoStart') === false;
+  return ends ? { ...facts, done: { autoStart: true } } : facts;
+}
 
 /** The forwards of this home's next service. A file that the service could not use counts as empty. */
-export async function storedForwards({ state }: Places): Promise<ForwardsReport> {
+export async function storedForwards({ state }: Places, driver: DriverInfo | undefined): Promise<ForwardsReport> {
   const text = await readIfThere(join(state, 'port-forwards.json')).catch(() => undefined);
   const reason = 'no service is running';
   return {
     kind: 'PortForwards',
     formatVersion: 1,
-    supported: true,
+    ...(driver?.hasCluster === false ? { supported: false, reason: noCluster(driver.name) } : { supported: true }),
     portForwards: entriesIn(text).map((entry) => ({ ...entry, state: 'waiting', reason, connections: 0 })),
   };
 }

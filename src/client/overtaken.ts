@@ -4,7 +4,7 @@ import type { HistoryEntry } from '../plan/history.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import type { LoopStatus } from '../reconcile/contract.ts';
 import type { TransactionReport } from '../reconcile/status-document.ts';
-import type { Client } from './client.ts';
+import type { PlanClient } from './contract.ts';
 import { managerText } from './managers.ts';
 import { transactionAt } from './transaction-wait.ts';
 
@@ -19,7 +19,7 @@ export function isOvertaken(
 }
 
 export interface Asked {
-  client: Pick<Client, 'planWithLive' | 'history'>;
+  client: Pick<PlanClient, 'planWithLive' | 'history'>;
   /** What was written with `generation`. */
   request: PlanRequest;
   generation: number;
@@ -42,7 +42,7 @@ export async function refuseSuperseded({ client, request, generation, how }: Ask
   );
   if (missing.length === 0) return;
   const paths = [...new Set(missing.map(({ path }) => path))];
-  const later = (await client.history()).filter(
+  const later = ((await client.history?.()) ?? []).filter(
     ({ generation: other, outcome }) => other > generation && outcome?.result !== 'not applied',
   );
   const touches = ({ changes }: HistoryEntry) => changes.some(({ path }) => paths.includes(path));

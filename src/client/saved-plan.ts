@@ -1,25 +1,13 @@
 import { RdError } from '../errors.ts';
 import { canonicalJson, digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { LiveState, Plan, PlanRequest, Target } from '../plan/change.ts';
-import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from '../plan/port-forwards.ts';
+import type { LiveState, Plan, PlanRequest, Target, WantedForwards } from '../plan/change.ts';
+import type { SavedPart } from '../plan/plan.gen.ts';
+import { isWantedForwards, mentionsForwards, NO_FORWARDS } from '../plan/port-forwards.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 import { readMachineOptions } from '../settings/machine-options.ts';
-
-/** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
-export interface SavedPart {
-  createdAt: string;
-  /** SHA-256 of canonical JSON. Secrets are left out, so they cannot be guessed from a digest. */
-  digests: { live: string; locks: string; schema: string; profile: string };
-  /** Absolute paths of the profile's files, `-` for standard input. */
-  files: string[];
-  /** The request, with secrets replaced by `{ sensitive: true }`. */
-  request: PlanRequest;
-  /** Absent where the profile does not mention them. */
-  portForwards?: WantedForwards;
-}
 
 /** A saved plan; its changes are only compared, never interpreted. */
 export interface SavedPlan {

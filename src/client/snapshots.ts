@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { SnapshotRecord } from '../features/snapshots/contract.ts';
 import { isObject, parseJson } from '../json.ts';
-import type { Client } from './client.ts';
+import type { Server } from './contract.ts';
 import { isWebPage, notOurService, unauthorized } from './replies.ts';
 
 /** Copying terabytes is slow, and the user can cancel. */
@@ -13,7 +13,7 @@ export type SnapshotCalls = ReturnType<typeof snapshotCalls>;
  * The snapshots of a service, ours or Rancher Desktop's; see docs/snapshots.md. Every method throws `ERR_SNAPSHOT` with
  * the service's message.
  */
-export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>) {
+export function snapshotCalls(client: Server) {
   async function call(method: string, path: string, body?: object, signal?: AbortSignal): Promise<string> {
     const response = await client.request({
       method,

@@ -358,10 +358,19 @@ export interface DriverContext {
 }
 
 /** One line of the driver list in `index.ts`. */
+/** What is known of a driver on this computer while nothing runs. */
+export interface DriverAtRest {
+  support: SupportMatrix;
+  /** Version of the cluster whose data is on disk, `''` if that is unknown; absent without data. */
+  installedCluster?: string;
+}
+
 export interface DriverFactory extends DriverInfo {
   /** Whether it may be chosen automatically. Never true for the simulated driver. */
   readonly automatic: boolean;
   probe(env: DriverContext['env']): Promise<Probe>;
+  /** Looked up without opening the driver. `support` of the factory itself is that of a computer with every dependency. */
+  atRest(context: Pick<DriverContext, 'env' | 'directory'>): Promise<DriverAtRest>;
   open(context: DriverContext): Promise<Driver>;
 }
 

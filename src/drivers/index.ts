@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { k3sPlaces, networkConfigOf } from './clusters/k3s/config.ts';
+import { recalledVersion } from './clusters/k3s/installation.ts';
 import { k3sCluster } from './clusters/k3s/k3s.ts';
 import { k3sSources } from './clusters/k3s/sources.ts';
 import type { ClusterDriver, DriverContext, DriverFactory, DriverName } from './driver.ts';
@@ -28,6 +29,7 @@ export const qemu: DriverFactory = qemuFactory({
     containerd: containerdEngine(shell, podNetwork(shell.places)),
   }),
   cluster: k3sOn,
+  installedCluster: recalledVersion,
 });
 
 /** Every driver, in order of preference. A new driver is a folder, a `DriverName` and a line here. */

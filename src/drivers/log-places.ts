@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isObject, parseJson } from '../json.ts';
+import { defined, isObject, parseJson } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
 import { runtimeDirectory } from '../os/user-directories.ts';
 import { ENGINE_PROGRAMS, OUTPUT_LOG, programLogFiles, serviceLogFiles } from '../state/log-files.ts';
@@ -74,7 +74,7 @@ export async function homeLogs(here: Pick<Places, 'logs' | 'state' | 'stateFile'
     } as const;
     return { driver, logs };
   }
-  return { ...(driver === undefined ? {} : { driver }), logs: { service, output } };
+  return { ...defined({ driver }), logs: { service, output } };
 }
 
 /** The stored choice; the default where it cannot be read. */

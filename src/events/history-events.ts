@@ -1,3 +1,4 @@
+import { defined } from '../json.ts';
 import type { HistoryEntry } from '../plan/history.ts';
 import type { EventBody } from './event.ts';
 
@@ -8,7 +9,7 @@ export function historyEvents(entries: readonly HistoryEntry[]): { body: EventBo
     const written = { body: { type: 'change', change } as const, at };
     if (!outcome) return [written];
     const { result, reason } = outcome;
-    const ended = { generation, result, ...(reason === undefined ? {} : { reason }) };
+    const ended = { generation, result, ...defined({ reason }) };
     return [written, { body: { type: 'outcome', outcome: ended } as const, at: outcome.at }];
   });
 }

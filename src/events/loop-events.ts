@@ -1,3 +1,4 @@
+import { defined } from '../json.ts';
 import type { Condition, LoopStatus, Phase } from '../reconcile/contract.ts';
 import type { EventBody } from './event.ts';
 
@@ -14,7 +15,7 @@ export function loopEvents(before: LoopMemory, now: LoopStatus): { events: Event
   const reached = now.converged ? now.generation : drift || isHeld(now) ? undefined : before.reached;
   return {
     events: [...(drift ? [drift] : []), ...phaseEvents(before.status, now), ...conditionEvents(before.status, now)],
-    memory: { status: now, ...(reached === undefined ? {} : { reached }) },
+    memory: { status: now, ...defined({ reached }) },
   };
 }
 

@@ -127,7 +127,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
   try {
     const { code, by } = await new Promise<{ code: number | null; by: NodeJS.Signals | null }>((resolve, reject) => {
-      child.once('error', reject);
+      child.on('error', reject);
       child.once('exit', (exit, signal) => resolve({ code: exit, by: signal }));
     });
     if (by === null) return code ?? 1;

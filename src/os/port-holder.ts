@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { defined } from '../json.ts';
 
 /** A socket that uses a port of this host, and its program. */
 export interface PortHolder {
@@ -32,7 +33,7 @@ export function portHolders(proc = '/proc') {
     const before = known.get(key);
     if (before?.inode === inode) return before.holder;
     const program = await programOf(proc, inode);
-    const holder = { ...rest, ...(program === undefined ? {} : { program }) };
+    const holder = { ...rest, ...defined({ program }) };
     known.set(key, { inode, holder });
     return holder;
   };

@@ -1,6 +1,23 @@
 import { RdError } from '../errors.ts';
-import type { ProcessEntry } from './process-table.ts';
 import { run } from './run.ts';
+
+/** A process: a pid alone does not identify one, because pids are reused. */
+export interface ProcessIdentity {
+  pid: number;
+  /** Its start time in an opaque form for comparison (Linux: boot id and start tick); absent where the system does not provide it. */
+  started?: string;
+}
+
+/** A process of this boot, as the system shows it. */
+export interface ProcessKey extends ProcessIdentity {
+  started: string;
+}
+
+export interface ProcessEntry extends ProcessKey {
+  parent: number;
+  /** Where the system shows one text (macOS), split at blanks. */
+  argv: readonly string[];
+}
 
 /** `ctime` in the C locale: `Tue Nov 24 11:30:59 2026`, to the second. */
 const LINE = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(\S{3} \S{3} [ \d]\d \d\d:\d\d:\d\d \d{4}) (.*)$/;

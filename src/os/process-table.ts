@@ -3,13 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { RdError } from '../errors.ts';
 import type { Clock } from './clock.ts';
 import { systemCode } from './io-error.ts';
-
-/** A process: a pid alone does not identify one, because pids are reused. */
-export interface ProcessIdentity {
-  pid: number;
-  /** Its start time in an opaque form for comparison (Linux: boot id and start tick); absent where the system does not provide it. */
-  started?: string;
-}
+import type { ProcessEntry, ProcessIdentity, ProcessKey } from './process-list.ts';
 
 /** Queries the operating system about processes; replaced in tests. */
 export interface ProcessTable {
@@ -48,17 +42,6 @@ function signalReaches(pid: number): boolean {
     // EPERM: it exists and belongs to another user.
     return systemCode(error) === 'EPERM';
   }
-}
-
-/** A process of this boot, as the system shows it. */
-export interface ProcessKey extends ProcessIdentity {
-  started: string;
-}
-
-export interface ProcessEntry extends ProcessKey {
-  parent: number;
-  /** Where the system shows one text (macOS), split at blanks. */
-  argv: readonly string[];
 }
 
 interface ProcessFacts {

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { systemCode } from './io-error.ts';
 
 const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants;
@@ -76,7 +77,7 @@ function isError(error: unknown): error is Error & { code: unknown } {
 
 function refused(path: string, why: string, cause?: unknown): RdError {
   return new RdError('ERR_IO', `could not open ${path}: ${why}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Move it away: a file is expected there.',
   });
 }

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { Socket } from 'node:net';
 import { Duplex, type Readable } from 'node:stream';
 import { messageOf, RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { installAdvice } from './program.ts';
 
 export interface RunOptions {
@@ -103,7 +104,7 @@ function started(program: string, args: readonly string[], { cwd, env }: RunOpti
   try {
     return spawn(program, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
-      ...(cwd === undefined ? {} : { cwd }),
+      ...defined({ cwd }),
       ...(env === undefined ? {} : { env: { ...env } }),
     });
   } catch (error) {
@@ -119,7 +120,7 @@ type Child = ReturnType<typeof spawn>;
 
 function exitOf(child: Child, wasEnded: () => boolean): Promise<{ code: number | null; by: NodeJS.Signals | null }> {
   return new Promise((resolve, reject) => {
-    child.once('error', reject);
+    child.on('error', reject);
     child.once('exit', () => {
       if (wasEnded()) closeStreams(child);
     });
@@ -207,7 +208,7 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
   child.stdin.on('error', () => undefined);
   if (!holdsInput) child.stdin.end();
   const exit = new Promise<{ code: number | null; by: NodeJS.Signals | null; error?: unknown }>((resolve) => {
-    child.once('error', (error) => resolve({ code: null, by: null, error }));
+    child.on('error', (error) => resolve({ code: null, by: null, error }));
     child.once('close', (code, by) => resolve({ code, by }));
   });
   let stderr = '';

@@ -13,6 +13,6 @@ export function acceptsConnections(where: NetConnectOpts, signal?: AbortSignal):
     };
     socket.once('connect', () => finish(true));
     socket.once('timeout', () => finish(false));
-    socket.once('error', () => finish(false));
+    socket.on('error', () => finish(false));
   });
 }

@@ -28,7 +28,7 @@ export function blastRadius(input: BlastInput): BlastItem[] {
   return [
     ...(observed.assumed === undefined
       ? []
-      : [{ what: `it is not known what runs: ${observed.assumed}`, lost: false as const }]),
+      : [{ what: `running state unknown: ${observed.assumed}`, lost: false as const }]),
     ...engines.filter((item) => item !== undefined),
     ...clusterItems(input),
   ];

@@ -57,7 +57,7 @@ function blockOfExtension(difference: Difference, gate: ExtensionGate | undefine
 }
 
 /** A lock can only be lifted where it was set. */
-export function lockMessage(path: string, lockedBy: string | undefined): string {
+function lockMessage(path: string, lockedBy: string | undefined): string {
   return `"${path}" is locked by ${lockedBy ?? 'a deployment profile'}; ask your administrator.`;
 }
 
@@ -94,10 +94,10 @@ export function refuseBlocked(plan: Plan): void {
 function adviceFor({ blocked }: Change, { target }: Plan): string {
   if (blocked?.advice !== undefined) return blocked.advice;
   if (blocked?.by === 'lock') {
-    return 'Take what is locked out of the profile, or add --skip-locked to apply the rest.';
+    return 'Remove locked settings from the profile, or add --skip-locked to apply the rest.';
   }
   const other = target.settingsVersion === undefined ? 'use a driver that supports it' : 'update the application';
-  return `Take what is not supported out of the profile, add --skip-unsupported to apply the rest, or ${other}.`;
+  return `Remove unsupported settings from the profile, add --skip-unsupported to apply the rest, or ${other}.`;
 }
 
 function pointerOfChange({ path, key }: Change): string {

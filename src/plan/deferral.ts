@@ -6,8 +6,9 @@ import {
   nextOpening,
   parseWindow,
 } from '../settings/maintenance-window.ts';
-import type { Change, Plan, PlanRequest } from './change.ts';
-import { changeName, partialRequest } from './kept.ts';
+import type { Change, Plan } from './change.ts';
+import { changeName } from './kept.ts';
+import { type PartialRequest, withoutFields } from './leave-out.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
 /** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name, by default the local one. */
@@ -71,26 +72,37 @@ export function refuseUnattended({ until, changes }: Deferral, now: number, zone
   );
 }
 
+/** A part of a request, which makes some of its changes. */
+interface RequestPart {
+  request: PartialRequest;
+  plan: Plan;
+  /** None: nothing is to be made. */
+  changes: Change[];
+}
+
 /**
- * The changes, without those that would cost more than `most` once only these are made: what one change costs can depend on others.
- * `planOf`: the plan of a request made now.
+ * The part of a request that makes these changes, without those that would cost more than `most` once only these are made: what one change
+ * costs can depend on others. `planOf`: the plan of a request made now.
  */
-export function withoutDearer(
-  request: PlanRequest,
-  changes: readonly Change[],
+export function affordablePart(
+  whole: PartialRequest,
+  wanted: readonly Change[],
   most: 'live' | 'restart',
-  planOf: (request: PlanRequest) => Plan,
-): Change[] {
+  planOf: (request: PartialRequest) => Plan,
+): RequestPart {
   const isDear = ({ severity }: Change) => severity === 'reset' || (severity === 'restart' && most === 'live');
-  let chosen = [...changes];
+  const all = planOf(whole).changes;
+  let changes = [...wanted];
   for (;;) {
-    const dear = new Set(
-      openChanges(planOf(partialRequest(request, chosen)))
-        .filter(isDear)
-        .map(changeName),
+    const names = new Set(changes.map(changeName));
+    const request = withoutFields(
+      whole,
+      all.filter((change) => !names.has(changeName(change))),
     );
-    const left = chosen.filter((change) => !dear.has(changeName(change)));
-    if (left.length === chosen.length) return chosen;
-    chosen = left;
+    const plan = planOf(request);
+    const dear = new Set(openChanges(plan).filter(isDear).map(changeName));
+    const left = changes.filter((change) => !dear.has(changeName(change)));
+    if (left.length === changes.length) return { request, plan, changes };
+    changes = left;
   }
 }

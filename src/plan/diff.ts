@@ -9,7 +9,7 @@ import { mergeMachineOptions, type PartialMachineOptions } from '../settings/mac
 import { mergeSettings } from '../settings/merge.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
-import type { Plan, PlanRequest } from './change.ts';
+import type { PlanRequest } from './change.ts';
 
 /** A setting, or a map entry, that differs from the request. */
 export interface Difference {
@@ -59,7 +59,7 @@ export function machineDifferences(
   });
 }
 
-/** The options once these differences are resolved. */
+/** The options once these differences are resolved; `live` itself where none is of the machine. */
 export function machineOptionsAfter(live: MachineOptions, resolved: readonly Difference[]): MachineOptions {
   const block: JsonObject = {};
   for (const { path, key, after } of resolved) {
@@ -67,7 +67,7 @@ export function machineOptionsAfter(live: MachineOptions, resolved: readonly Dif
     if (key === undefined) setLeaf(block, path, after ?? null);
     else setLeaf(block, path, { ...entriesOf(leafAt(block, path)), [key]: after ?? null });
   }
-  return mergeMachineOptions(live, (block.machine ?? {}) as PartialMachineOptions);
+  return block.machine === undefined ? live : mergeMachineOptions(live, block.machine as PartialMachineOptions);
 }
 
 /** Whether a path names a member of the `machine` block. */
@@ -76,10 +76,10 @@ export function isMachinePath(path: string): boolean {
 }
 
 /**
- * The settings document that resolves these differences: only what differs, boolean maps whole (a map in a request
- * names every entry, and null removes one). Undefined when there is nothing to write.
+ * The body of `PUT /v1/settings` that resolves these differences: the schema version and only what differs, boolean maps whole (a map in a
+ * request names every entry, and null removes one). Extensions are not written. Undefined when there is nothing to write.
  */
-function payloadOf(resolved: readonly Difference[], live: Settings): JsonObject | undefined {
+export function patchOf(resolved: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
   const maps = new Map<ManagedPath, Map<string, JsonValue>>();
   for (const { path, key, after } of resolved) {
@@ -97,8 +97,8 @@ function payloadOf(resolved: readonly Difference[], live: Settings): JsonObject 
 
 /** The settings once these differences are resolved. */
 export function settingsAfter(live: Settings, resolved: readonly Difference[]): Settings {
-  const payload = payloadOf(resolved, live);
-  return payload ? mergeSettings(live, payload) : live;
+  const patch = patchOf(resolved, live);
+  return patch ? mergeSettings(live, patch) : live;
 }
 
 function entryDifferences(
@@ -133,28 +133,4 @@ function nullOutsideMap(path: SettingPath): RdError {
   return new RdError('ERR_SETTINGS_INVALID', `"${path}" cannot be null: only an entry of a map can be removed.`, {
     advice: 'Leave the field out to leave it alone, or write the value that it should have.',
   });
-}
-
-/**
- * The body of `PUT /v1/settings` that carries out a plan: the schema version and the differing settings, boolean maps
- * whole. Omits blocked changes, anything the plan does not list, extensions and power. Undefined when there is nothing
- * to send.
- */
-export function patchOf(plan: Plan, request: PlanRequest, live: Settings): JsonObject | undefined {
-  return payloadOf(allowedBy(plan, differences(live, request)), live);
-}
-
-/** The options that carry out a plan, without its blocked changes; `live` itself when there is nothing to change. */
-export function plannedMachineOptions(plan: Plan, request: PlanRequest, live: MachineOptions): MachineOptions {
-  const open = allowedBy(plan, machineDifferences(live, request));
-  return open.length === 0 ? live : machineOptionsAfter(live, open);
-}
-
-function allowedBy({ changes }: Plan, resolved: Difference[]): Difference[] {
-  const allowed = new Set(changes.filter((change) => !change.blocked).map(({ path, key }) => nameOf(path, key)));
-  return resolved.filter(({ path, key }) => allowed.has(nameOf(path, key)));
-}
-
-function nameOf(path: string, key: string | undefined): string {
-  return JSON.stringify(key === undefined ? [path] : [path, key]);
 }

@@ -5,14 +5,14 @@ import { type ExtensionImage, parseExtensionImage, permitsOf } from '../settings
 import { formatReference } from '../settings/image-reference.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { Change, Plan } from './change.ts';
+import type { Change } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
 import type { Cost } from './severity.ts';
 
 /** The planned state that decides whether an extension can be installed or uninstalled. */
 export interface ExtensionGate {
-  /** Power after the plan; `unknown` without a service. */
-  power: 'started' | 'stopped' | 'unknown';
+  /** Power after the plan. */
+  power: 'started' | 'stopped';
   /** Absent: every extension is permitted. */
   permits?: (image: ExtensionImage) => boolean;
 }
@@ -58,8 +58,11 @@ export function extensionCost({ action, before, after }: Difference): Cost {
  * asks for is a contradiction, and blocked.
  */
 export function refusedExtensions(
-  live: Settings,
-  requested: JsonObject,
+  {
+    live,
+    requested,
+    isIncluded,
+  }: { live: Settings; requested: JsonObject; isIncluded(difference: Difference): boolean },
   differences: readonly Difference[],
   gate: ExtensionGate,
 ) {
@@ -70,7 +73,7 @@ export function refusedExtensions(
     .filter(([key, tag]) => !known.has(key) && !isPermitted(key, tag, gate))
     .map(([key, tag]) => {
       const difference: Difference = { path: EXTENSIONS, key, action: 'delete', before: tag };
-      const isRequested = isObject(requestedMap) && Object.hasOwn(requestedMap, key);
+      const isRequested = isObject(requestedMap) && Object.hasOwn(requestedMap, key) && isIncluded(difference);
       const message = `"${EXTENSIONS}" asks for ${key}:${tag}, which "application.extensions.allowed.list" does not permit.`;
       const blocked: Change['blocked'] = isRequested ? { by: 'unsupported', message, advice: PERMIT } : undefined;
       const cost: Cost = {
@@ -87,30 +90,28 @@ export interface ExtensionStep {
   id: string;
 }
 
-/** The extension steps of a plan, in order of execution. */
-export function extensionSteps({ changes }: Plan): ExtensionStep[] {
-  const open = changes.filter((change) => change.path === EXTENSIONS && !change.blocked);
-  const removals = open.filter(({ action }) => action === 'delete');
-  return [
-    ...removals.map(({ key = '' }) => ({ what: 'uninstall' as const, id: key })),
-    ...open
-      .filter((change) => !removals.includes(change))
-      .map(({ key, after }) => ({ what: 'install' as const, id: `${key}:${String(after)}` })),
-  ];
-}
-
-/** The settings once the extension steps of a plan are carried out. */
-export function extensionsAfter(settings: Settings, { changes }: Plan): Settings {
-  const open = changes.filter(({ path, blocked }) => path === EXTENSIONS && !blocked);
-  if (open.length === 0) return settings;
+/** The steps that resolve the differences of extensions, in order of execution, and the settings once they are done. */
+export function extensionSteps(
+  settings: Settings,
+  resolved: readonly Difference[],
+): { steps: ExtensionStep[]; after: Settings } {
+  const differing = resolved.filter(({ path }) => path === EXTENSIONS);
+  if (differing.length === 0) return { steps: [], after: settings };
   const installed = new Map(Object.entries(settings.application.extensions.installed));
-  for (const { key = '', after } of open) {
-    if (typeof after === 'string') installed.set(key, after);
-    else installed.delete(key);
+  const removals: ExtensionStep[] = [];
+  const installs: ExtensionStep[] = [];
+  for (const { key = '', after } of differing) {
+    if (typeof after === 'string') {
+      installed.set(key, after);
+      installs.push({ what: 'install', id: `${key}:${after}` });
+    } else {
+      installed.delete(key);
+      removals.push({ what: 'uninstall', id: key });
+    }
   }
   const { application } = settings;
   const extensions = { ...application.extensions, installed: Object.fromEntries(installed) };
-  return { ...settings, application: { ...application, extensions } };
+  return { steps: [...removals, ...installs], after: { ...settings, application: { ...application, extensions } } };
 }
 
 /** The error for all failed calls, one line each; the rest of the plan has been applied. */

@@ -1,10 +1,11 @@
 import type { JsonValue } from '../json.ts';
 import type { Change, ForeseenDrift, Plan, PlanRequest, Sensitive } from './change.ts';
+import type { PlannedDeed } from './deed.ts';
 import { openChanges } from './deferral.ts';
 import { type FieldMemory, type JudgeInput, judge, type Writer } from './healing.ts';
-import { changeName, commonFields, partialRequest } from './kept.ts';
+import { changeName, commonFields } from './kept.ts';
+import { type PartialRequest, withoutFields } from './leave-out.ts';
 import { tagOf } from './plan.ts';
-import { isRuntimeChange } from './runtime-changes.ts';
 import { extendedPlan } from './summary.ts';
 
 interface ForesightInput extends Pick<JudgeInput, 'profile' | 'memory' | 'writer' | 'undoneBy' | 'now' | 'zone'> {
@@ -56,7 +57,12 @@ function withoutFailures(memory: JudgeInput['memory']): Map<string, FieldMemory>
 }
 
 /** The plan of an apply: what a kept profile would set back at once is blocked. `planOf`: the plan of a request made now. */
-export function withSetBackBlocked(plan: Plan, request: PlanRequest, planOf: (request: PlanRequest) => Plan): Plan {
+export function withSetBackBlocked(
+  planned: PlannedDeed,
+  request: PartialRequest,
+  planOf: (request: PartialRequest) => PlannedDeed,
+): PlannedDeed {
+  const { plan } = planned;
   const setBack = new Map(
     (plan.drift ?? []).filter(({ state }) => state === 'healing').map((drift) => [changeName(drift), drift]),
   );
@@ -64,21 +70,14 @@ export function withSetBackBlocked(plan: Plan, request: PlanRequest, planOf: (re
     const drift = setBack.get(changeName(change));
     return drift ? [blockedChange(change, drift)] : [];
   });
-  if (blocked.length === 0) return plan;
-  const names = new Set(blocked.map(changeName));
-  const rest = plan.changes.filter((change) => !names.has(changeName(change)) && !isRuntimeChange(change));
-  const { wishes, snapshot } = request;
-  const left = planOf({
-    ...partialRequest(request, rest),
-    ...(wishes ? { wishes: wishes.filter((path) => !names.has(path)) } : {}),
-    ...(snapshot === undefined ? {} : { snapshot }),
-  });
-  const whole = extendedPlan(left, { after: blocked });
-  return {
-    ...whole,
+  if (blocked.length === 0) return planned;
+  const left = planOf(withoutFields(request, blocked));
+  const whole = extendedPlan(left.plan, { after: blocked });
+  const rest = {
     ...(plan.drift ? { drift: plan.drift } : {}),
     ...(plan.tag === undefined ? {} : { tag: tagOf(whole) }),
   };
+  return { plan: { ...whole, ...rest }, deed: left.deed };
 }
 
 function blockedChange({ action, ...change }: Change, { profile, after, place }: ForeseenDrift): Change {

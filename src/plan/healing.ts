@@ -1,8 +1,8 @@
-import type { JsonValue } from '../json.ts';
-import { type HealLevel, healLevel } from '../settings/watch-rules.ts';
-import type { Change, Plan, Sensitive, Severity } from './change.ts';
+import { healLevel } from '../settings/watch-rules.ts';
+import type { Change, DriftState, Plan } from './change.ts';
 import { deferredUntil } from './deferral.ts';
 import type { Author } from './history.ts';
+import type { Drift } from './kept.gen.ts';
 import { changeName, type KeptProfile } from './kept.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
@@ -37,43 +37,7 @@ export interface FieldMemory {
   failed?: { message: string; attempts: number; retryAt: number };
 }
 
-export type DriftState =
-  | 'reported'
-  | 'healing'
-  | 'deferred'
-  | 'contested'
-  | 'paused'
-  | 'blocked'
-  | 'needs a person'
-  | 'failed';
-
-/** A field that differs from a kept profile. */
-export interface Drift {
-  path: string;
-  key?: string;
-  /** Its value now; absent where there is none. */
-  before?: JsonValue | Sensitive;
-  /** What the profile says; absent where it removes the entry. */
-  after?: JsonValue | Sensitive;
-  /** What setting it back costs. */
-  severity: Severity;
-  heal: HealLevel;
-  /** Part of an apply that waits for a maintenance window. */
-  pending?: true;
-  state: DriftState;
-  /** RFC 3339. */
-  since: string;
-  /** For `deferred`: the moment at which it is made, RFC 3339. */
-  until?: string;
-  /** For a file of the user, which is the `key`: what sets it back, as a clause. */
-  what?: string;
-  /** Why nothing is done about it, as a sentence. */
-  message?: string;
-  /** The last write of the field by anything else, if it is known. */
-  by?: Pick<Author, 'how' | 'program' | 'profile' | 'token'> & { generation: number; at: string; manager: string };
-  /** Where the profile mentions it: `/home/me/team.yaml:7:5`. */
-  place?: string;
-}
+export type { Drift };
 
 export interface JudgeInput {
   profile: KeptProfile;

@@ -1,13 +1,10 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { isObject, type JsonValue } from '../json.ts';
+import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
-import { readMachineOptions } from '../settings/machine-options.ts';
 import type { MaintenanceWindow } from '../settings/maintenance-window.ts';
-import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 import type { WatchRules } from '../settings/watch-rules.ts';
 import type { Change, PlanRequest } from './change.ts';
-import { isMachinePath } from './diff.ts';
-import { forwardKeyOf, forwardName, type WantedForwards } from './port-forwards.ts';
+import { forwardName } from './port-forwards.ts';
 
 /** A profile that the service keeps, and compares with the desktop after every change. */
 export interface KeptProfile {
@@ -28,28 +25,7 @@ export interface KeptProfile {
   pending: string[];
 }
 
-/** A maintenance window as a client sends it: `Sat 02:00-04:00`, `7d`. */
-export interface SentWindow {
-  window: string;
-  maxDefer?: string;
-}
-
-/** What carries a plan out. `set`: a write of settings, which is not refused because a kept profile sets it back. */
-export const PLANNED_HOWS = ['apply', 'rollback', 'set'] as const;
-export type PlannedHow = (typeof PLANNED_HOWS)[number];
-
-/** How a client wants its profile kept. */
-export interface SentKeep {
-  /** `metadata.name` */
-  name: string;
-  watch: WatchRules;
-  maintenance?: SentWindow;
-  places?: Record<string, string>;
-  /** The request with what this apply skips, because it is kept as well; absent where nothing is skipped. */
-  whole?: PlanRequest;
-  /** This apply does not wait for the window. */
-  now?: boolean;
-}
+export type { PlannedHow, SentKeep, SentWindow } from './apply.gen.ts';
 
 /** `containerEngine.name`, `application.extensions.installed[example/tool]` */
 export function changeName({ path, key }: Pick<Change, 'path' | 'key'>): string {
@@ -87,40 +63,4 @@ export function commonFields(one: PlanRequest, other: PlanRequest): string[] {
     if (keys.has(WHOLE) || others.has(WHOLE)) return [path];
     return [...keys].filter((key) => others.has(key)).map((key) => changeName({ path, key }));
   });
-}
-
-/** The part of a request that these of its changes make, and nothing else. */
-export function partialRequest(request: PlanRequest, changes: readonly Change[]): PlanRequest {
-  const settings: JsonObject = { version: SCHEMA_VERSION };
-  const block: JsonObject = {};
-  const ofSettings = changes.filter(({ path }) => path !== 'portForwards' && path !== 'state');
-  for (const { path, key } of ofSettings) {
-    const isMachine = isMachinePath(path);
-    const source: JsonObject = isMachine ? { machine: request.machine ?? {} } : request.settings;
-    const target = isMachine ? block : settings;
-    const value = leafAt(source, path);
-    if (key !== undefined) {
-      const known = leafAt(target, path);
-      const entry = isObject(value) && Object.hasOwn(value, key) ? value[key] : null;
-      setLeaf(target, path, { ...(isObject(known) ? known : {}), [key]: entry ?? null });
-    } else if (value !== undefined) setLeaf(target, path, value);
-  }
-  const { options } = readMachineOptions(block.machine ?? {});
-  const forwards = changes.filter(({ path }) => path === 'portForwards');
-  return {
-    settings,
-    ...(Object.keys(options).length === 0 ? {} : { machine: options }),
-    state: changes.some(({ path }) => path === 'state') ? request.state : 'unmanaged',
-    prune: [],
-    ...(forwards.length === 0 ? {} : { portForwards: partialForwards(request.portForwards, forwards) }),
-  };
-}
-
-function partialForwards(wanted: WantedForwards | undefined, changes: readonly Change[]): WantedForwards {
-  const entries = changes.flatMap(({ key = '', action }) => {
-    const entry = wanted?.entries.find((each) => forwardName(each) === key);
-    if (action === 'delete') return [{ ...(entry ?? forwardKeyOf(key)), hostPort: null }];
-    return entry ? [entry] : [];
-  });
-  return { entries, exclusive: false };
 }

@@ -1,18 +1,12 @@
-import type { BlastItem, Plan } from './change.ts';
+import type { BlastItem, Loss, Plan } from './change.ts';
 
 /** Names of what a change can destroy, by which people consent to it: `--allow kubernetes-reset`. */
-export const LOSSES = ['kubernetes-reset', 'machine-reset'] as const;
-export type Loss = (typeof LOSSES)[number];
+export const LOSSES = ['kubernetes-reset', 'machine-reset'] as const satisfies readonly Loss[];
 
 /** What the modes of `PUT /v1/k8s_reset` destroy. */
 export const LOSS_OF = { fast: 'kubernetes-reset', wipe: 'machine-reset' } as const satisfies Record<string, Loss>;
 
-/** The consent to a change that destroys data. */
-export interface Consent {
-  items: Loss[];
-  /** On the command line, or at a prompt that listed them. */
-  by: 'flag' | 'prompt';
-}
+export type { Consent } from './history.gen.ts';
 
 /** What was allowed in advance: `all` of it, or by name. */
 export type Allowed = 'all' | readonly Loss[];

@@ -1,15 +1,17 @@
-import { patternWarnings } from '../allowed-images/pattern.ts';
+import { PATTERNS, patternWarnings } from '../allowed-images/pattern.ts';
 import type { DriverInfo } from '../drivers/driver.ts';
-import { digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { defined, digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { ENGINE_NAMES, goalOf, installedVersion, isUp, machineSpec, type Observed } from './backend.ts';
 import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
-import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
+import type { Change, Plan, Sensitive, Target } from './change.ts';
 import { type Consequences, consequencesOf, mayDowngrade } from './consequences.ts';
+import type { PlannedDeed } from './deed.ts';
 import {
   type Difference,
   differences,
@@ -17,11 +19,13 @@ import {
   isMachinePath,
   machineDifferences,
   machineOptionsAfter,
+  patchOf,
   settingsAfter,
 } from './diff.ts';
 import { isEnforced, machineDrift } from './drift.ts';
-import { deniedImages, extensionCost, extensionGate, refusedExtensions } from './extension-changes.ts';
-import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
+import { deniedImages, extensionCost, extensionGate, extensionSteps, refusedExtensions } from './extension-changes.ts';
+import { included, type PartialRequest } from './leave-out.ts';
+import { type ForwardsReport, forwardsWithout, NO_FORWARDS, planForwards } from './port-forwards.ts';
 import { expectedSteps, type Measurement, predictionOf } from './prediction.ts';
 import { restartReasons } from './restart-reasons.ts';
 import { isRuntimeChange, powerChange, runtimeChanges } from './runtime-changes.ts';
@@ -30,7 +34,7 @@ import { summarize } from './summary.ts';
 import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
 export interface PlanInput {
-  request: PlanRequest;
+  request: PartialRequest;
   /** The settings in force. */
   live: Settings;
   machine: MachineOptions;
@@ -54,25 +58,28 @@ export interface PlanInput {
 }
 
 /**
- * What applying a request would change and cost on this service now. Pure. Severities assume that every change that is
- * not blocked is made. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
+ * What applying a request would change and cost on this service now, and what carries that out. Pure. Severities assume that every change
+ * that is not blocked is made, as the deed does. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
  */
-export function makePlan(input: PlanInput): Plan {
+export function makePlan(input: PlanInput): PlannedDeed {
   const { request, live, power, driver, observed, target, generation } = input;
-  const settingDifferences = differences(live, request);
-  const powerAfter = request.state === 'unmanaged' ? power : request.state;
+  const isIncluded = included(request);
+  const settingDifferences = differences(live, request).filter(isIncluded);
+  const wishes = (request.wishes ?? []).filter((path) => isIncluded({ path }));
+  const asked = isIncluded({ path: 'state' }) ? request.state : 'unmanaged';
+  const powerAfter = asked === 'unmanaged' ? power : asked;
   const extensions = extensionGate(powerAfter, allowedExtensions(input, settingDifferences));
   const judged: Judged[] = [
     ...settingDifferences.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
-    ...refusedExtensions(live, request.settings, settingDifferences, extensions),
-    ...unsupportedUnchanged(input, settingDifferences),
-    ...machineDifferences(input.machine, request).map((difference) => ({
-      difference,
-      blocked: blockOf(difference, input),
-    })),
+    ...refusedExtensions({ live, requested: request.settings, isIncluded }, settingDifferences, extensions),
+    ...unsupportedUnchanged(input, wishes, settingDifferences),
+    ...machineDifferences(input.machine, request)
+      .filter(isIncluded)
+      .map((difference) => ({ difference, blocked: blockOf(difference, input) })),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
-  const desired = settingsAfter(live, open);
+  const patch = patchOf(open, live);
+  const desired = patch ? mergeSettings(live, patch) : live;
   const machine = machineOptionsAfter(input.machine, open);
   const goal = goalOf({ settings: desired, machine, power: powerAfter }, driver);
   const consequences = consequencesOf(goal, observed, driver);
@@ -94,6 +101,9 @@ export function makePlan(input: PlanInput): Plan {
   const restart = touched && power === 'started' && goal.on && restarts(changes, consequences);
   const isKnown = touched && input.outdated === undefined;
   const prediction = isKnown ? predictionOf(expectedSteps(consequences), input.measured ?? []) : undefined;
+  const forwards = planForwards(forwardsWithout(request.portForwards ?? NO_FORWARDS, request.leaveOut), input.forwards);
+  changes.push(...forwards.changes);
+  radius.push(...forwards.blastRadius);
   const plan: Plan = {
     kind: 'Plan',
     formatVersion: 1,
@@ -113,9 +123,10 @@ export function makePlan(input: PlanInput): Plan {
     warnings: [
       ...unseen,
       ...machineProblems(observed),
-      ...storedOnly([...open.map(({ path }) => path), ...(request.wishes ?? [])], driver),
-      ...patternWarnings(request.settings),
-      ...(isEnforced('containerEngine.allowedImages.patterns', driver) ? deniedImages(open, desired) : []),
+      ...storedOnly([...open.map(({ path }) => path), ...wishes], driver),
+      ...(isIncluded({ path: PATTERNS }) ? patternWarnings(request.settings) : []),
+      ...(isEnforced(PATTERNS, driver) ? deniedImages(open, desired) : []),
+      ...forwards.warnings,
     ],
     ...(prediction ? { prediction } : {}),
     summary: summarize({
@@ -126,8 +137,16 @@ export function makePlan(input: PlanInput): Plan {
       unknown: unseen.length > 0,
     }),
   };
-  const whole = request.portForwards ? withPortForwards(plan, request.portForwards, input.forwards) : plan;
-  return { ...whole, tag: tagOf(whole) };
+  const { steps, after: settings } = extensionSteps(desired, open);
+  return {
+    plan: { ...plan, tag: tagOf(plan) },
+    deed: {
+      next: { settings: desired, machine, ...(asked === 'unmanaged' ? {} : { power: asked }) },
+      ...defined({ patch }),
+      steps: { extensions: steps, forwards: forwards.steps },
+      after: { settings, ...defined({ forwards: forwards.after }) },
+    },
+  };
 }
 
 /** The digest that stands for consent to a plan. */
@@ -146,11 +165,12 @@ function outdatedText(reason: string): string {
  * rejected on one computer and ignored on another.
  */
 function unsupportedUnchanged(
-  { request, live, driver }: PlanInput,
+  { live, driver }: PlanInput,
+  wishes: readonly string[],
   settingDifferences: readonly Difference[],
 ): Judged[] {
   const differing = new Set(settingDifferences.map(({ path }) => path));
-  return (request.wishes ?? []).flatMap((name) => {
+  return wishes.flatMap((name) => {
     const path = fieldAt(name)?.path;
     const after = path && leafAt(live, path);
     // A missing map entry is not desired, and a listed one either differs or exists.
@@ -182,7 +202,7 @@ function costOfDifference(difference: Difference, at: Circumstances): Cost {
 }
 
 /** A change with its cost; secrets are masked, and destroying and recreating is a replacement. */
-export function changeOf(difference: Difference, cost: Cost): Change {
+function changeOf(difference: Difference, cost: Cost): Change {
   const { path, key, action, before, after } = difference;
   const mask = fieldAt(path)?.sensitive === true;
   const replaced = cost.severity === 'reset' || (path === 'containerEngine.name' && cost.severity === 'restart');
@@ -217,9 +237,7 @@ function lowersVersion(open: readonly Difference[], { desired, observed, driver 
 
 function unseenWarnings({ observed: { assumed }, outdated }: PlanInput): string[] {
   if (assumed !== undefined) {
-    return [
-      `It is not known what runs: ${assumed}. What the changes cost assumes that everything runs as last asked for.`,
-    ];
+    return [`Running state unknown: ${assumed}. Costs assume the last requested state.`];
   }
   return outdated === undefined ? [] : [outdatedText(outdated)];
 }

@@ -1,12 +1,32 @@
 import { RdError } from '../errors.ts';
-import type { ForwardKey, ForwardReport, ForwardsReport } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
-import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
+import type { BlastItem, Change, ForwardKey, PlanRequest, WantedForwards } from './change.ts';
 import { FORWARDS_PATH as PATH } from './history.ts';
-import { extendedPlan } from './summary.ts';
 
-export type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
-export type { WantedForwards } from './change.ts';
+/** A requested forward. With `hostPort` 0 the system allocates the local port. */
+export interface DesiredForward extends ForwardKey {
+  hostPort: number;
+}
+
+/** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
+export interface ForwardReport extends DesiredForward {
+  state: 'listening' | 'waiting' | 'failed';
+  reason?: string;
+  /** Open now. */
+  connections: number;
+  /** Error of the last failed connection; absent since the forward was opened. */
+  lastError?: string;
+}
+
+/** The document of `GET /v2/port_forwards`. */
+export interface ForwardsReport {
+  kind: 'PortForwards';
+  formatVersion: 1;
+  /** False for a driver without a reachable cluster; `reason` says why. */
+  supported: boolean;
+  reason?: string;
+  portForwards: ForwardReport[];
+}
 
 /** Whether a value read from a file has this shape. */
 export function isWantedForwards(value: unknown): value is JsonObject & WantedForwards {
@@ -24,7 +44,7 @@ export function isWantedForwards(value: unknown): value is JsonObject & WantedFo
 /** The steps, ordered so that host ports never conflict: removals before additions. */
 export interface ForwardSteps {
   remove: ForwardKey[];
-  ensure: (ForwardKey & { hostPort: number })[];
+  ensure: DesiredForward[];
 }
 
 export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
@@ -32,6 +52,11 @@ export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
 /** `default/web:80` */
 export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
   return `${namespace}/${service}:${k8sPort}`;
+}
+
+/** Why a driver carries no forwards, as a clause. */
+export function noCluster(driver: string): string {
+  return `the ${driver} driver has no cluster`;
 }
 
 /** True where a profile manages forwards. */
@@ -44,26 +69,43 @@ export function withForwards(request: PlanRequest, portForwards: WantedForwards)
   return mentionsForwards(portForwards) ? { ...request, portForwards } : request;
 }
 
-/** The forwards without these changes. */
-export function forwardsWithout(desired: WantedForwards, changes: readonly Change[]): WantedForwards {
-  const leaves = changes.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
-  if (leaves.length === 0) return desired;
-  return { ...desired, entries: desired.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };
+/** The forwards without these fields of a request. */
+export function forwardsWithout(
+  desired: WantedForwards,
+  fields: readonly Pick<Change, 'path' | 'key'>[] = [],
+): WantedForwards {
+  const left = fields.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
+  if (left.length === 0) return desired;
+  const entries = desired.entries.filter((entry) => !left.includes(forwardName(entry)));
+  return { ...desired, entries, leaves: [...(desired.leaves ?? []), ...left] };
 }
 
-/** The plan with the changes to forwards. `live` is `undefined` where they cannot be listed. */
-export function withPortForwards(plan: Plan, desired: WantedForwards, live: ForwardsReport | undefined): Plan {
-  if (!mentionsForwards(desired)) return plan;
-  if (!live) return { ...plan, warnings: [...plan.warnings, ...unseenWarnings(desired)] };
+/** What a request makes of the forwards: its part of the plan, the steps that carry it out, and the forwards afterwards. */
+export interface PlannedForwards {
+  changes: Change[];
+  blastRadius: BlastItem[];
+  warnings: string[];
+  steps: ForwardSteps;
+  /** Absent where they cannot be listed. */
+  after?: ForwardsReport;
+}
+
+/** Plans the forwards of a request. `live` is `undefined` where they cannot be listed; the steps are then all that it asks for. */
+export function planForwards(desired: WantedForwards, live: ForwardsReport | undefined): PlannedForwards {
+  if (!live) return { changes: [], blastRadius: [], warnings: unseenWarnings(desired), steps: blindSteps(desired) };
   const present = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
+  const after = new Map(present);
+  const ensure: ForwardSteps['ensure'] = [];
   const gone = removed(desired, present);
+  for (const forward of gone) after.delete(forwardName(forward));
   const edits = desired.entries.flatMap((entry): Change[] => {
     const { hostPort } = entry;
-    const before = present.get(forwardName(entry));
+    const name = forwardName(entry);
+    const before = present.get(name);
     if (hostPort === null || before?.hostPort === hostPort) return [];
     const change: Change = {
       path: PATH,
-      key: forwardName(entry),
+      key: name,
       action: before ? 'update' : 'create',
       ...(before ? { before: before.hostPort } : {}),
       after: hostPort,
@@ -73,8 +115,10 @@ export function withPortForwards(plan: Plan, desired: WantedForwards, live: Forw
     const obstacle = live.supported
       ? holderOf(hostPort, desired, present)
       : { by: 'unsupported' as const, message: `Port forwards: ${live.reason ?? 'there is no cluster'}.` };
-    if (obstacle === undefined) return [change];
-    return [{ ...change, severity: 'none', reason: 'not available', blocked: obstacle }];
+    if (obstacle) return [{ ...change, severity: 'none', reason: 'not available', blocked: obstacle }];
+    ensure.push({ ...entry, hostPort });
+    after.set(name, { ...(before ?? { ...entry, state: 'waiting', connections: 0 }), hostPort });
+    return [change];
   });
   const deletions = gone.map(
     (forward): Change => ({
@@ -86,52 +130,27 @@ export function withPortForwards(plan: Plan, desired: WantedForwards, live: Forw
       reason: 'its port is closed',
     }),
   );
-  const closing = [...gone, ...moved(edits, present)].filter((forward) => forward.connections > 0);
-  const radius = closing.map((forward) => ({
-    what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
-    lost: false as const,
-  }));
-  return extendedPlan(plan, {
-    after: [...deletions, ...edits],
-    blastRadius: radius,
-    warnings: failedWarnings(desired, present),
-  });
-}
-
-/** The forwards once a plan is carried out. */
-export function forwardsAfter({ changes }: Plan, live: ForwardsReport): ForwardsReport {
-  const forwards = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
-  for (const { path, key = '', after, blocked } of changes) {
-    if (path !== PATH || blocked) continue;
-    if (typeof after !== 'number') forwards.delete(key);
-    else
-      forwards.set(key, {
-        ...(forwards.get(key) ?? { ...forwardKeyOf(key), state: 'waiting', connections: 0 }),
-        hostPort: after,
-      });
-  }
-  return { ...live, portForwards: [...forwards.values()] };
-}
-
-/** The forward steps of an apply. */
-export function forwardSteps(plan: Plan, desired: WantedForwards): ForwardSteps {
-  const changes = plan.changes.filter(({ path, blocked }) => path === PATH && !blocked);
-  const keyed = new Map(desired.entries.map((entry) => [forwardName(entry), entry]));
-  const ensure = changes.flatMap(({ key = '', action, after }) => {
-    const entry = keyed.get(key);
-    return entry && action !== 'delete' && typeof after === 'number' ? [{ ...entry, hostPort: after }] : [];
-  });
+  const moved = ensure.flatMap((entry) => present.get(forwardName(entry)) ?? []);
   const taken = new Set(ensure.map(({ hostPort }) => hostPort));
-  // A forward that vacates another one's new port must be removed first.
-  const remove = changes.filter(
-    ({ action, before }) =>
-      action === 'delete' || (action === 'update' && typeof before === 'number' && taken.has(before)),
-  );
-  return { ensure, remove: remove.map(({ key = '' }) => keyed.get(key) ?? forwardKeyOf(key)) };
+  const closing = [...gone, ...moved].filter((forward) => forward.connections > 0);
+  return {
+    changes: [...deletions, ...edits],
+    blastRadius: closing.map((forward) => ({
+      what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
+      lost: false,
+    })),
+    warnings: failedWarnings(desired, present),
+    steps: {
+      ensure,
+      // A forward that vacates another one's new port must be removed first.
+      remove: [...gone, ...moved.filter(({ hostPort }) => taken.has(hostPort))].map(keyOf),
+    },
+    after: { ...live, portForwards: [...after.values()] },
+  };
 }
 
 /** The steps where existing forwards cannot be listed. */
-export function blindSteps({ entries }: WantedForwards): ForwardSteps {
+function blindSteps({ entries }: WantedForwards): ForwardSteps {
   return {
     remove: entries.filter(({ hostPort }) => hostPort === null),
     ensure: entries.flatMap((entry) => (entry.hostPort === null ? [] : [{ ...entry, hostPort: entry.hostPort }])),
@@ -149,22 +168,15 @@ function removed(
     .map(([, forward]) => forward);
 }
 
-function moved(changes: readonly Change[], present: ReadonlyMap<string, ForwardReport>): ForwardReport[] {
-  return changes.flatMap(({ action, key = '', blocked }) => {
-    const forward = present.get(key);
-    return action === 'update' && !blocked && forward ? [forward] : [];
-  });
-}
-
 /** Why a host port is unavailable: another forward, which the profile leaves alone, uses it. */
 function holderOf(
   hostPort: number,
-  desired: WantedForwards,
+  { entries, exclusive, leaves = [] }: WantedForwards,
   present: ReadonlyMap<string, ForwardReport>,
 ): Change['blocked'] {
-  if (desired.exclusive) return undefined;
-  const managed = new Set(desired.entries.map(forwardName));
-  const holder = [...present].find(([name, forward]) => forward.hostPort === hostPort && !managed.has(name));
+  const managed = new Set(entries.map(forwardName));
+  const stays = (name: string) => (exclusive ? leaves.includes(name) : !managed.has(name));
+  const holder = [...present].find(([name, forward]) => forward.hostPort === hostPort && stays(name));
   if (!holder) return undefined;
   return {
     by: 'unsupported',
@@ -186,6 +198,10 @@ function unseenWarnings({ entries, exclusive }: WantedForwards): string[] {
   const sent = `Port forwards cannot be seen there, so every apply sends them again: ${names.join(', ')}.`;
   const prune = 'Port forwards cannot be seen there, so prune removes none.';
   return [...(names.length > 0 ? [sent] : []), ...(exclusive ? [prune] : [])];
+}
+
+function keyOf({ namespace, service, k8sPort }: ForwardKey): ForwardKey {
+  return { namespace, service, k8sPort };
 }
 
 /** The key of a forward with this name: no part of a name contains a slash or a colon. */

@@ -1,15 +1,6 @@
+import type { Prediction } from './change.ts';
 import type { Consequences } from './consequences.ts';
 import type { HistoryEntry } from './history.ts';
-
-/** What a plan is expected to take, from what the same steps took here before. */
-export interface Prediction {
-  /** Median of the earlier changes, in whole milliseconds. */
-  ms: number;
-  /** Earlier changes with the same steps. */
-  times: number;
-  /** When the first of them ended: RFC 3339. */
-  since: string;
-}
 
 /** How long an earlier change took. */
 export interface Measurement {

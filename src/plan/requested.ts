@@ -4,15 +4,19 @@ import { explain, formatFinding } from '../settings/issue.ts';
 import { valueAt } from '../settings/leaf-paths.ts';
 import { readMachineOptions } from '../settings/machine-options.ts';
 import { withoutRemovals } from '../settings/merge.ts';
+import { pastClause } from '../settings/past.ts';
 import { unknownKeys, type ValidateContext, validate } from '../settings/validate.ts';
 import type { PlanRequest } from './change.ts';
 import { refuseTooLarge } from './request-size.ts';
+
+/** Of every `ERR_SETTINGS_INVALID` that has none of its own. */
+export const INVALID_ADVICE = 'Fix these errors and retry; nothing was changed.';
 
 /**
  * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
  * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block, or because there are too many of them.
  */
-export function checkedRequest(body: PlanRequest, context: ValidateContext): PlanRequest {
+export function checkedRequest<R extends PlanRequest>(body: R, context: ValidateContext): R {
   refuseTooLarge(body);
   const settings = canonicalize(body.settings);
   const findings: SettingsFinding[] = [
@@ -25,7 +29,7 @@ export function checkedRequest(body: PlanRequest, context: ValidateContext): Pla
     }),
     ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
       pointer,
-      message: `"${path}" is not a setting`,
+      message: `"${path}" is not a setting${pastClause(path)}`,
       ...(suggestion === undefined ? {} : { suggestion }),
     })),
   ];
@@ -33,7 +37,11 @@ export function checkedRequest(body: PlanRequest, context: ValidateContext): Pla
   findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
   if (findings.length > 0) {
     const details = findings.map(formatFinding);
-    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
+    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', {
+      details,
+      findings,
+      advice: INVALID_ADVICE,
+    });
   }
   return { ...body, settings, ...(body.machine ? { machine } : {}) };
 }

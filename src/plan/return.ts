@@ -5,6 +5,7 @@ import type { JsonObject } from '../json.ts';
 import { parseByteSize } from '../settings/canonical.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import type { OnFailure } from './apply.gen.ts';
 import { type DesiredBackend, goalOf, type Observed } from './backend.ts';
 import { consequencesOf } from './consequences.ts';
 import { recordedChanges } from './history.ts';
@@ -14,8 +15,7 @@ export interface EarlierState extends DesiredBackend {
   generation: number;
 }
 
-/** What an apply does when its change fails. */
-export type OnFailure = 'return' | 'keep';
+export type { OnFailure };
 
 export type BackendPart = 'machine' | 'engine' | 'cluster';
 

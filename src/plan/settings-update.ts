@@ -1,4 +1,5 @@
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
+import { RdError, type RdErrorOptions } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import type { Platform } from '../settings/field.ts';
@@ -28,6 +29,15 @@ export interface UpdateContext {
   locks?: JsonObject;
   /** As for the validator. */
   locksFirst?: boolean;
+}
+
+/** The error of a refused write: a heading, which scripts match, and one line per problem. */
+export function refusedUpdate(problems: readonly string[], options?: RdErrorOptions): RdError {
+  return new RdError(
+    'ERR_SETTINGS_INVALID',
+    ['errors in attempt to update settings:', ...problems].join('\n'),
+    options,
+  );
 }
 
 /** A write: any version from 1 on, migrated; a version is required. Pure. */

@@ -1,15 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Consequences } from './consequences.ts';
+import type { UserFileChange } from './plan.gen.ts';
 
-/** A file of the user, outside of our own directories, and what a plan does to it. */
-export interface UserFileChange {
-  /** Absolute; on Windows the autostart entry is a registry value. */
-  file: string;
-  action: 'create' | 'update' | 'delete';
-  /** As a clause: `selects docker context rdctl`. */
-  what: string;
-}
+export type { UserFileChange };
 
 /** The desired content of the user's files. An absent part stays as it is. */
 export interface DesiredFiles {

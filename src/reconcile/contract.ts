@@ -1,6 +1,7 @@
-import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
+import type { DriverInfo } from '../drivers/driver.ts';
 import { type DesiredBackend, type Goal, goalOf, type Observed } from '../plan/backend.ts';
 import type { Failure } from './attempts.ts';
+import type { Condition, StatusDocument } from './status.gen.ts';
 
 /** What the controllers converge to. `generation` increases by one with every accepted change. */
 export interface Desired extends DesiredBackend {
@@ -47,73 +48,28 @@ export interface Controllers {
   close(): Promise<void>;
 }
 
-/** Desired power of the backend. */
-export type Power = 'started' | 'stopped';
+export type { BackendState, Concern, Condition, Phase, Power } from './status.gen.ts';
 
-/** The six values of `GET /v1/backend_state`. */
-export type BackendState = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
-
-/**
- * What a condition requires of the user: nothing, because it is as intended (including an intended `False`); patience
- * while work is in progress; or attention, because something is wrong.
- */
-export type Concern = 'none' | 'patience' | 'attention';
-
-export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'Converged';
-
-/** A named fact. `observedGeneration` is the version of the desired state that it covers. */
-export interface Condition {
-  /**
-   * The service adds `Contested`, while two managers keep setting a field of a kept profile to different values, and `UserFilesReady`, while a
-   * file of the user could not be changed.
-   */
-  type: ConditionType | 'Contested' | 'UserFilesReady';
-  status: 'True' | 'False' | 'Unknown';
-  /** CamelCase, for programs. */
-  reason: string;
-  concern: Concern;
-  /** A sentence for display: the state, and on failure what to do next. */
-  message: string;
-  observedGeneration: number;
-  /** RFC 3339. */
-  lastTransitionTime: string;
-}
-
-/** One step on the way to convergence, or what put an end to it; `ms` is absent while it runs. */
-export interface Phase {
-  /** `machine start`, `engine stop`, …; `engine run` of a part that ended by itself. */
-  name: string;
-  startedAt: string;
-  ms?: number;
-  outcome?: 'done' | 'failed';
-  /** Why it failed. */
-  reason?: string;
-  /** While it runs: what it waits for, as a clause, where its driver says so. */
-  waitingFor?: string;
-}
-
-/** No observation has succeeded since the service started. */
-interface NotSeen {
-  state: 'unknown';
-}
+/** The conditions of the loop; the service adds the others. */
+export type ConditionType = Exclude<Condition['type'], 'Contested' | 'UserFilesReady'>;
 
 /** The loop's report; the API adds the service's identity and serves it as `GET /v2/status`. */
-export interface LoopStatus {
-  power: Power;
-  /** Version of the desired state, and the last version that the controllers have completed. */
-  generation: number;
-  observedGeneration: number;
-  converged: boolean;
-  backendState: BackendState;
-  conditions: Condition[];
-  /** As last observed: while a part's condition is `Unknown`, this may be stale. */
-  machine: MachineStatus | NotSeen;
-  engines: Record<EngineName, EngineStatus | NotSeen>;
-  cluster: ClusterStatus | { state: 'unsupported' } | NotSeen;
-  /** Since the last change of the desired state. */
-  phases: Phase[];
+export interface LoopStatus
+  extends Pick<
+    StatusDocument,
+    | 'power'
+    | 'generation'
+    | 'observedGeneration'
+    | 'converged'
+    | 'backendState'
+    | 'conditions'
+    | 'machine'
+    | 'engines'
+    | 'cluster'
+    | 'phases'
+  > {
   /** Since the service started. */
-  counters: { steps: number; restarts: number; resets: number; failures: number };
+  counters: Omit<StatusDocument['counters'], 'settingsPuts' | 'settingsWrites'>;
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
+import { assumed } from '../plan/assumed.ts';
 import { installedVersion, type Observed } from '../plan/backend.ts';
 import { type Consequences, consequencesOf } from '../plan/consequences.ts';
-import { assumed, withStartDone } from './assumed.ts';
 import {
   backoffMs,
   CLUSTER_ANSWER,
@@ -18,7 +18,7 @@ import { createEnds, type End } from './ends.ts';
 import { createObserver } from './observe.ts';
 import { failureOf, performInTime, type StepOutcome } from './perform.ts';
 import { createPhaseLog, createReports, loopStatus } from './status.ts';
-import { deletesUnasked, isFutile, isReady, nextStep, type Step, stepName } from './step.ts';
+import { deletesUnasked, isFutile, isReady, nextStep, type Step, stepName, withStartDone } from './step.ts';
 
 /** Interval between drift checks of a converged loop, and between checks of a starting cluster. */
 export const IDLE_MS = 5_000;

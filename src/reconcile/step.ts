@@ -1,4 +1,4 @@
-import type { ClusterStep, DriverInfo, EngineName, EngineStep, MachineStep } from '../drivers/driver.ts';
+import type { ClusterStep, DriverInfo, EngineName, EngineStatus, EngineStep, MachineStep } from '../drivers/driver.ts';
 import { busyEngines, clusterHasProcess, ENGINE_NAMES, type Goal, isUp, type Observed } from '../plan/backend.ts';
 import type { Consequences } from '../plan/consequences.ts';
 import { clusterDrift, engineDrift, machineDrift } from '../plan/drift.ts';
@@ -106,5 +106,32 @@ export function isFutile(step: Step, goal: Goal, driver: DriverInfo): boolean {
       return step.engine !== goal.engine.name || engineDrift(step.step.spec, goal.engine, driver).restart.length > 0;
     case 'cluster':
       return !goal.cluster || clusterDrift(step.step.spec, goal.cluster, driver).restart.length > 0;
+  }
+}
+
+/**
+ * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
+ * during a start shows the restart that it will cost.
+ */
+export function withStartDone(seen: Observed, underway: Step | undefined): Observed {
+  if (underway?.step.do !== 'start') return seen;
+  switch (underway.part) {
+    case 'machine':
+      return { ...seen, machine: { state: 'on', spec: underway.step.spec } };
+    case 'engine': {
+      const starting: EngineStatus = {
+        state: 'running',
+        spec: underway.step.spec,
+        endpoint: '',
+        version: '',
+        workload: { runningContainers: 0 },
+      };
+      return { ...seen, engines: { ...seen.engines, [underway.engine]: starting } };
+    }
+    case 'cluster': {
+      const { spec } = underway.step;
+      const known = 'installedVersion' in seen.cluster ? seen.cluster.installedVersion : spec.version;
+      return { ...seen, cluster: { state: 'running', installedVersion: spec.version || known, spec, ready: false } };
+    }
   }
 }

@@ -1,23 +1,36 @@
-import type { Applies, Log } from '../api/context.ts';
 import { RdError } from '../errors.ts';
 import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Clock } from '../os/clock.ts';
-import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
+import type { Log } from '../os/limited-log.ts';
+import type { DeedSteps } from '../plan/deed.ts';
+import { type ExtensionStep, extensionFailure } from '../plan/extension-changes.ts';
 import type { Origin } from '../plan/history.ts';
-import {
-  type ForwardSteps,
-  forwardName,
-  forwardSteps,
-  NO_FORWARDS,
-  throwForwardFailure,
-} from '../plan/port-forwards.ts';
+import { type ForwardSteps, forwardName, throwForwardFailure } from '../plan/port-forwards.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
 
 /** Retry interval and total limit while the extensions are not ready yet. */
 const RETRY_MS = 250;
 const READY_LIMIT_MS = 60_000;
+
+/** The steps of an apply after its settings are written. */
+export interface Applies {
+  /**
+   * Reserves the steps of a plan; undefined if it has none. No other plan is carried out until
+   * they are done or released. Throws `ERR_BACKEND_LOCKED` while another plan is in progress.
+   */
+  reserve(steps: DeedSteps): ReservedSteps | undefined;
+  /** The last apply that had such steps. */
+  report(): ApplyWork | undefined;
+}
+
+/** Exactly one of these is called. */
+export interface ReservedSteps {
+  /** `origin`: that of the plan. */
+  begin(generation: number, origin: Origin): void;
+  release(): void;
+}
 
 interface AppliesInput {
   controllers: Pick<Controllers, 'quiesce'>;
@@ -52,14 +65,12 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   }
 
   return {
-    reserve(plan, request) {
+    reserve({ extensions, forwards }) {
       if (reserved) {
         throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still running', {
           advice: 'Wait until `apply` in GET /v2/status has finished, and plan again.',
         });
       }
-      const extensions = extensionSteps(plan);
-      const forwards = forwardSteps(plan, request.portForwards ?? NO_FORWARDS);
       if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return undefined;
       reserved = true;
       return {

@@ -3,14 +3,12 @@ import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
 import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
-import { TEXTS } from '../api/wire-texts.ts';
 import { BACKEND_STOP_MS } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { EventBody } from '../events/event.ts';
 import { createHostIntegration, type FollowingIntegration } from '../features/host-integration/integration.ts';
 import { prepareKey } from '../features/snapshots/adoption.ts';
-import { createMaintenance, IDLE, type Maintenance } from '../features/snapshots/maintenance.ts';
 import { type Recovered, recoverBackend } from '../features/snapshots/recovery.ts';
 import type { JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
@@ -19,9 +17,10 @@ import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
 import { type Author, lastingChanges, type RecordedChange, recordedChanges } from '../plan/history.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
-import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
+import { decideUpdate, refusedUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
+import { createMaintenance, IDLE, type Maintenance } from '../reconcile/maintenance.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
@@ -356,9 +355,7 @@ function initialSettings(settings: Settings, changes: JsonObject | undefined, co
   const update =
     changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, { ...context, locksFirst: true });
   if (update?.kind === 'refused') {
-    throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {
-      advice: 'Nothing was started or changed.',
-    });
+    throw refusedUpdate(update.problems, { advice: 'Nothing was started or changed.' });
   }
   const chosen = update?.kind === 'changed' ? update.settings : settings;
   const [missing] = unprotected(chosen, context.driver);

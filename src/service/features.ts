@@ -1,6 +1,5 @@
 import { release } from 'node:os';
 import { join } from 'node:path';
-import type { ApiContext, Applies, Log, Planner, Watch } from '../api/context.ts';
 import type { Driver, EngineName } from '../drivers/driver.ts';
 import { createServiceDiagnostics, type ServiceDiagnostics } from '../features/diagnostics/diagnostics.ts';
 import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
@@ -9,19 +8,22 @@ import { openExtensions } from '../features/extensions/manager.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import { type BackendData, createBackendData } from '../features/snapshots/backend-data.ts';
 import { systemClock } from '../os/clock.ts';
+import type { Log } from '../os/limited-log.ts';
 import type { Controllers } from '../reconcile/contract.ts';
+import type { WriteCounters } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
+import { readHistory } from '../state/history-file.ts';
+import { loadKept, saveKept } from '../state/kept-file.ts';
 import { identityOf, type Places } from '../state/places.ts';
-import { createApplies } from './applies.ts';
+import { type Applies, createApplies } from './applies.ts';
 import type { Backend } from './backend.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
-import { createPlanner } from './planner.ts';
+import { createPlanner, type Planner } from './planner.ts';
 import { openPortForwards } from './port-forwards.ts';
-import { openWatch } from './watch/index.ts';
-import type { WatchFeed } from './watch/watch.ts';
+import { createWatch, type Watch, type WatchFeed } from './watch/watch.ts';
 
 /** Notices in the status; the events and the log have all of them. */
 const MOST_NOTICES = 50;
@@ -35,12 +37,12 @@ export interface Features {
   applies: Applies;
   planner: Planner;
   watch: Watch & WatchFeed;
-  counters: ApiContext['counters'];
+  counters: WriteCounters;
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
 }
 
-/** Opens snapshots and resets, port forwards, diagnostics, extensions, and the applies. */
+/** Opens snapshots and resets, port forwards, diagnostics, extensions, applies, planner and watch. Throws `ERR_IO` where a file of theirs cannot be read. */
 export async function openFeatures(
   options: ServiceOptions,
   { places, log, listener, notices }: Home,
@@ -132,9 +134,19 @@ export async function openFeatures(
     foresee: (write) => watch?.foresee(write) ?? [],
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
   });
-  watch = await openWatch({
-    ...{ options, places, planner, applies, store, maintenance, integration, notice },
+  const { records, notice: keptNotice } = await loadKept(places.keptFile, systemClock.now);
+  if (keptNotice !== undefined) notice(keptNotice);
+  watch = createWatch({
+    ...{ planner, records, applies },
     oldestReturn: transactions.oldestReturn,
+    save: (next) => saveKept(places.keptFile, next),
+    files: integration,
+    entries: records.length === 0 ? [] : await readHistory(places.historyFile),
+    idle: options.idle ?? false,
+    startedForApply: options.power === 'stopped',
+    maintenance: () => maintenance.doing(),
+    generation: () => store.snapshot().desired.generation,
+    clock: systemClock,
     log: log.write,
     onChange: statusChanged,
   });

@@ -1,11 +1,10 @@
 import { rm } from 'node:fs/promises';
-import { type LimitedLog, limitedLog } from '../api/limited-log.ts';
-import { bindListener, type Listener } from '../api/listener.ts';
 import { homeService, mayRun, SERVICE_STOP_MS } from '../client/home-service.ts';
 import { messageOf, RdError } from '../errors.ts';
 import type { FollowingIntegration } from '../features/host-integration/integration.ts';
 import { steadyClock } from '../os/clock.ts';
 import { keepPlace } from '../os/directory-identity.ts';
+import { type LimitedLog, limitedLog } from '../os/limited-log.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import type { Author } from '../plan/history.ts';
@@ -22,6 +21,7 @@ import { places as homePlaces, type Places } from '../state/places.ts';
 import { fillReserve } from '../state/reserve.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { checkDriverName } from './driver.ts';
+import { bindListener, type Listener } from './listener.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
 /** How often a start looks whether the last service has exited, in milliseconds. */

@@ -1,25 +1,16 @@
-import type { Metrics } from '../api/context.ts';
 import type { Author } from '../plan/history.ts';
 import type { Controllers, LoopStatus } from '../reconcile/contract.ts';
-import { watchConvergence } from './convergence.ts';
-import type { MetricRegistry } from './metric-registry.ts';
+import type { MetricRegistry, MetricSources } from './metric-registry.ts';
 
 /** How many records wait until the library is loaded for them: a service that nobody scrapes stays without it for its first minutes. */
 const MOST_PENDING = 1_000;
 
-/** What is read when metrics are scraped. */
-export interface MetricSources {
-  status(): LoopStatus;
-  /** Open event streams. */
-  streams(): number;
-  version: string;
-  driver: string;
-  /** RFC 3339. */
-  startedAt: string;
-}
-
 /** What the service counts and measures, for `GET /v2/metrics`. */
-export interface ServiceMetrics extends Metrics {
+export interface ServiceMetrics {
+  /** Measures an answered request. `route`: its pattern. */
+  request(labels: { method: string; route: string; status: string }, ms: number): void;
+  /** All of it in the text format of Prometheus. */
+  text(): Promise<string>;
   /** Counts a write of the desired state. */
   wrote(how: Author['how']): void;
   /** Measures convergence from here on. Returns the function that ends it. */
@@ -86,4 +77,63 @@ export function createMetrics({ sources, now }: MetricsInput): ServiceMetrics {
     },
     text: async () => (await load()).text(),
   };
+}
+
+/** What led away from convergence: the start of the service, a write of the desired state, or what others did to the backend. */
+type ConvergenceCause = 'start' | 'change' | 'drift';
+
+export type ConvergenceEvent =
+  /** The backend had converged, has been changed from outside, and is being repaired. */
+  { kind: 'drift' } | { kind: 'ended'; cause: ConvergenceCause; result: 'converged' | 'failed'; ms: number };
+
+/** Reads the loop's reports in order. `now`: milliseconds of a clock that only grows. */
+export type ConvergenceWatch = (status: LoopStatus, now: number) => ConvergenceEvent[];
+
+/** @param begun when the service started. */
+export function watchConvergence(generation: number, begun: number): ConvergenceWatch {
+  let current = generation;
+  let underway: { cause: ConvergenceCause; since: number } | undefined = { cause: 'start', since: begun };
+  /** This generation has converged, and nothing has been found different since. */
+  let calm = false;
+  /** Since when an observation is due: only a step tells that something has changed. */
+  let doubtful: number | undefined;
+  /** Another operation, such as a snapshot, stops and starts the backend. */
+  let held = false;
+
+  function end(result: 'converged' | 'failed', now: number): ConvergenceEvent[] {
+    if (!underway) return [];
+    const { cause, since } = underway;
+    underway = undefined;
+    return [{ kind: 'ended', cause, result, ms: now - since }];
+  }
+
+  return (status, now) => {
+    if (status.generation !== current) {
+      current = status.generation;
+      underway = { cause: 'change', since: now };
+      calm = false;
+      held = false;
+    }
+    if (isHeld(status)) held = true;
+    if (status.converged) {
+      calm = true;
+      held = false;
+      doubtful = undefined;
+      return end('converged', now);
+    }
+    if (underway) return status.backendState === 'ERROR' ? end('failed', now) : [];
+    if (held || !calm) return [];
+    doubtful ??= now;
+    if (!status.phases.some(({ outcome }) => outcome === undefined)) return [];
+    underway = { cause: 'drift', since: doubtful };
+    calm = false;
+    doubtful = undefined;
+    return [{ kind: 'drift' }];
+  };
+}
+
+function isHeld({ conditions }: LoopStatus): boolean {
+  return conditions.some(
+    ({ type, reason }) => type === 'Converged' && ['Held', 'DataNotWhole', 'ServiceStopping'].includes(reason),
+  );
 }

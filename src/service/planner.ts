@@ -1,44 +1,91 @@
-import type { ApiContext, PlannedWriter, Planner, ReservedSteps } from '../api/context.ts';
+import { patternWarnings } from '../allowed-images/pattern.ts';
 import { RdError } from '../errors.ts';
+import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Covers } from '../features/snapshots/contract.ts';
 import type { Clock } from '../os/clock.ts';
+import type { Log } from '../os/limited-log.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
-import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
-import { extensionsAfter } from '../plan/extension-changes.ts';
+import type { PlannedDeed } from '../plan/deed.ts';
 import { withSetBackBlocked } from '../plan/foresight.ts';
-import { recordedForwards } from '../plan/history.ts';
+import { type Author, recordedForwards, type StatedSource } from '../plan/history.ts';
+import type { PlannedHow } from '../plan/kept.ts';
+import type { PartialRequest } from '../plan/leave-out.ts';
 import { lostItems } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
-import { type ForwardsReport, forwardsAfter } from '../plan/port-forwards.ts';
+import type { ForwardsReport } from '../plan/port-forwards.ts';
 import type { Measurement } from '../plan/prediction.ts';
 import { checkedRequest } from '../plan/requested.ts';
-import { validateContext } from '../plan/settings-update.ts';
+import type { OnFailure } from '../plan/return.ts';
+import { type UpdateContext, validateContext } from '../plan/settings-update.ts';
+import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
-import type { Desired } from '../reconcile/contract.ts';
-import type { ApplyReply } from '../reconcile/status-document.ts';
-import { mergeSettings } from '../settings/merge.ts';
+import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { ApplyReply, WriteCounters } from '../reconcile/status-document.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { DesiredSnapshot, WriteResult } from '../state/desired-store.ts';
+import type { DesiredSnapshot, DesiredStore, WriteResult } from '../state/desired-store.ts';
+import type { Applies, ReservedSteps } from './applies.ts';
 import { withCover } from './plan-cover.ts';
 import type { Foresight } from './watch/foresight.ts';
 
-interface PlannerInput
-  extends Pick<
-    ApiContext,
-    | 'store'
-    | 'controllers'
-    | 'driver'
-    | 'host'
-    | 'kubernetesVersions'
-    | 'idle'
-    | 'portForwards'
-    | 'applies'
-    | 'counters'
-    | 'log'
-  > {
+/** See `PlanInput`. */
+interface Observation {
+  outdated?: string;
+  userFiles?: UserFileFacts;
+}
+
+/** Who is to carry a plan out. */
+interface PlannedWriter {
+  by: Author;
+  /** Name of the kept profile that it updates. */
+  kept?: string;
+}
+
+/** Plans desired states and carries them out. */
+export interface Planner {
+  /** Warnings that need only the request. They are kept, and a plan of it finds them. */
+  warnings(request: PlanRequest): readonly string[];
+  /**
+   * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+   * @throws RdError `ERR_SETTINGS_INVALID` with every problem.
+   */
+  check<R extends PlanRequest>(request: R): R;
+  /** What a checked request changes now. `outdated`, `userFiles`: see `PlanInput`. */
+  plan(request: PartialRequest, observation?: Observation): Plan;
+  /** The same, with what it would make differ from kept profiles. For an apply, what they would set back at once is blocked. */
+  planFor(request: PlanRequest, writer: PlannedWriter, observation?: Observation): Plan;
+  /** The plan of a checked request with the snapshot that comes before a loss of data. */
+  withCover(plan: Plan, request: PlanRequest, how: PlannedHow): Promise<Plan>;
+  /** What plans are compared with now. */
+  live(): LiveState;
+  /**
+   * Writes settings, machine block and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
+   * is made first, unless the request declines it; `signal` cancels it. `onFailure`: what happens if the backend fails because of it.
+   * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
+   *   running, `ERR_SETTINGS_INVALID`, `ERR_NO_SPACE` or `ERR_SNAPSHOT` without a snapshot, `ERR_CANCELLED` by the signal, or the error of a
+   *   blocked change. Nothing was changed then.
+   */
+  write(
+    request: PartialRequest,
+    tag: string,
+    by: Author,
+    onFailure: OnFailure,
+    sources?: readonly StatedSource[],
+    signal?: AbortSignal,
+  ): Promise<Omit<ApplyReply, 'kind' | 'formatVersion'>>;
+}
+
+interface PlannerInput extends Omit<UpdateContext, 'locks' | 'locksFirst'> {
+  store: DesiredStore;
+  controllers: Pick<Controllers, 'observed' | 'status'>;
+  /** The backend stays off while this service runs, whatever the desired power. */
+  idle: boolean;
+  portForwards: Pick<PortForwards, 'list'>;
+  applies: Pick<Applies, 'reserve'>;
+  counters: Pick<WriteCounters, 'settingsWrites'>;
   covers: Covers;
   clock: Clock;
+  log: Log;
   /** The directory of the service's state. */
   home: string;
   /** The source of the locked profile. */
@@ -54,10 +101,10 @@ export function createPlanner(input: PlannerInput): Planner {
 
   function planFrom(
     { settings, machine, power, generation }: Desired,
-    request: PlanRequest,
-    observation: Parameters<Planner['plan']>[1] = {},
+    request: PartialRequest,
+    observation: Observation = {},
     forwards: () => ForwardsReport = portForwards.list,
-  ) {
+  ): PlannedDeed {
     return makePlan({
       request,
       live: settings,
@@ -78,29 +125,29 @@ export function createPlanner(input: PlannerInput): Planner {
   /** The plan of `planFrom`, with what kept profiles would make of it. */
   function planFor(
     desired: Desired,
-    request: PlanRequest,
+    request: PartialRequest,
     { by, kept }: PlannedWriter,
-    observation?: Parameters<Planner['plan']>[1],
-  ): Plan {
-    const plan = planFrom(desired, request, observation);
-    const written = stateAfter(plan, request, desired);
-    const settings = extensionsAfter(written.settings, plan);
-    const after = { ...written, settings, generation: desired.generation + 1 };
-    const forwards = () => forwardsAfter(plan, portForwards.list());
+    observation?: Observation,
+  ): PlannedDeed {
+    const planned = planFrom(desired, request, observation);
+    const { plan, deed } = planned;
+    const { settings } = deed.after;
+    const after = { ...desired, ...deed.next, settings, generation: desired.generation + 1 };
+    const forwards = () => deed.after.forwards ?? portForwards.list();
     const drift = input.foresee({
       ...{ plan, request, by },
       ...(kept === undefined ? {} : { kept }),
-      check: (other) => checked(other, after.settings, input),
-      planAfter: (other) => planFrom(after, other, observation, forwards),
+      check: (other) => checked(other, settings, input),
+      planAfter: (other) => planFrom(after, other, observation, forwards).plan,
     });
-    if (drift.length === 0) return plan;
-    const foreseen = { ...plan, drift };
+    if (drift.length === 0) return planned;
+    const foreseen = { plan: { ...plan, drift }, deed };
     if (by.how !== 'apply') return foreseen;
     return withSetBackBlocked(foreseen, request, (other) => planFrom(desired, other, observation));
   }
 
-  function decisionOn(plan: Plan, request: PlanRequest, desired: Desired): Decision {
-    const { settings, machine, power } = stateAfter(plan, request, desired);
+  function decisionOn({ plan, deed }: PlannedDeed, request: PlanRequest, desired: Desired): Decision {
+    const { settings, machine, power = desired.power } = deed.next;
     const sent: ApplyReply['sent'] = [];
     if (settings !== desired.settings || machine !== desired.machine) sent.push('settings');
     if (power !== desired.power) sent.push('power');
@@ -117,9 +164,10 @@ export function createPlanner(input: PlannerInput): Planner {
   }
 
   return {
+    warnings: ({ settings }) => patternWarnings(settings),
     check: (request) => checked(request, store.snapshot().desired.settings, input),
-    plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
-    planFor: (request, writer, observation) => planFor(store.snapshot().desired, request, writer, observation),
+    plan: (request, observation) => planFrom(store.snapshot().desired, request, observation).plan,
+    planFor: (request, writer, observation) => planFor(store.snapshot().desired, request, writer, observation).plan,
     live: () => liveState(input),
     withCover: (plan, request, how) =>
       withCover(plan, request, {
@@ -127,18 +175,19 @@ export function createPlanner(input: PlannerInput): Planner {
         covers,
         clock: input.clock,
         isOn: controllers.observed().machine.state === 'on',
-        stopped: () => planFrom(store.snapshot().desired, STOP).blastRadius,
+        stopped: () => planFrom(store.snapshot().desired, STOP).plan.blastRadius,
       }),
     async write(body, tag, by, onFailure, sources, signal = NEVER) {
       const origin = { by, ...(sources ? { sources } : {}) };
       let steps: ReservedSteps | undefined;
       const decide = (desired: Desired): Decision => {
         const request = checked(body, desired.settings, input);
-        const plan = by.how === 'apply' ? planFor(desired, request, { by }) : planFrom(desired, request);
-        steps = applies.reserve(plan, request);
+        const planned = by.how === 'apply' ? planFor(desired, request, { by }) : planFrom(desired, request);
+        const { plan, deed } = planned;
+        steps = applies.reserve(deed.steps);
         if (plan.tag !== tag) throw stale();
         refuseBlocked(plan);
-        return { ...decisionOn(plan, request, desired), ...(steps ? { announced: recordedForwards(plan) } : {}) };
+        return { ...decisionOn(planned, request, desired), ...(steps ? { announced: recordedForwards(plan) } : {}) };
       };
       const written = async (): Promise<{ answer: Decision; now: DesiredSnapshot; snapshot?: string }> => {
         const first = await store.write(({ desired }) => {
@@ -178,16 +227,6 @@ export function createPlanner(input: PlannerInput): Planner {
       steps?.begin(generation, origin);
       return { generation, sent, continues: steps !== undefined, ...(snapshot === undefined ? {} : { snapshot }) };
     },
-  };
-}
-
-/** The desired state once a plan is written. Its request was checked, so its differences need no further validation. */
-function stateAfter(plan: Plan, request: PlanRequest, desired: Desired): Omit<Desired, 'generation'> {
-  const patch = patchOf(plan, request, desired.settings);
-  return {
-    settings: patch ? mergeSettings(desired.settings, patch) : desired.settings,
-    machine: plannedMachineOptions(plan, request, desired.machine),
-    power: request.state === 'unmanaged' ? desired.power : request.state,
   };
 }
 
@@ -236,10 +275,10 @@ function liveState({ store, portForwards }: PlannerInput): LiveState {
 }
 
 /** @throws RdError as `checkedRequest`. */
-function checked(
-  body: PlanRequest,
+function checked<R extends PlanRequest>(
+  body: R,
   current: Settings,
   { driver, host, kubernetesVersions }: PlannerInput,
-): PlanRequest {
+): R {
   return checkedRequest(body, validateContext(current, { driver, host, kubernetesVersions }));
 }

@@ -4,7 +4,7 @@ import { forwardFile } from '../features/port-forwards/forward.ts';
 import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
 import { systemClock } from '../os/clock.ts';
 import { FORWARDS_PATH, type RecordedChange } from '../plan/history.ts';
-import { forwardKeyOf } from '../plan/port-forwards.ts';
+import { forwardKeyOf, noCluster } from '../plan/port-forwards.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 import type { ServiceHistory } from './history.ts';
@@ -34,7 +34,7 @@ export async function openPortForwards({
     ...rest,
     store: forwardFile(join(places.state, 'port-forwards.json')),
     cluster: driver.cluster,
-    driverName: driver.name,
+    noCluster: noCluster(driver.name),
     clock: systemClock,
     async announce({ name, ...values }, by) {
       const change: RecordedChange = { path: FORWARDS_PATH, key: name, ...values };

@@ -8,6 +8,7 @@ import { withoutRemovals } from './merge.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
 import { type ParsedDocument, positioned } from './parse.ts';
+import { pastClause } from './past.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 import { validate } from './validate.ts';
@@ -141,12 +142,12 @@ function olderFinding(finding: ShapeFinding, version: number, { document, at }: 
 function unknownFindings(settings: JsonObject): Found[] {
   // No limit: unlike a request body, a document's size was checked before parsing.
   return unknownKeys(settings, Number.POSITIVE_INFINITY).map(({ pointer, path, suggestion }) =>
-    unknownFinding(pointer, path, suggestion),
+    unknownFinding(pointer, path, suggestion, pastClause(path)),
   );
 }
 
-function unknownFinding(pointer: string, path: string, suggestion: string | undefined): Found {
-  const message = `unknown setting "${path}"`;
+function unknownFinding(pointer: string, path: string, suggestion: string | undefined, past = ''): Found {
+  const message = `unknown setting "${path}"${past}`;
   return { code: 'unknown', part: 'key', pointer, message, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 

@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 import { fieldAt } from './fields.ts';
 import { leaves, setLeaf } from './leaf-paths.ts';
+import { PAST } from './past.gen.ts';
 import { RELEASES } from './releases.ts';
 import type { SettingPath } from './settings.gen.ts';
 
@@ -16,28 +17,17 @@ interface EarlierPlace {
   write?: (value: JsonValue) => JsonValue;
 }
 
-const VM = 'experimental.virtualMachine';
-
 /**
  * The moves of `migrate.ts` in reverse. Paths that no release ever wrote are left out: an application would
  * silently ignore them.
  */
-const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {
-  'virtualMachine.mount.type': { path: `${VM}.mount.type`, from: 6, to: 15 },
-  'virtualMachine.type': { path: `${VM}.type`, from: 6, to: 14 },
-  'virtualMachine.useRosetta': { path: `${VM}.useRosetta`, from: 6, to: 14 },
-  'containerEngine.allowedImages.enabled': { path: 'containerEngine.imageAllowList.enabled', from: 4, to: 5 },
-  'containerEngine.allowedImages.patterns': { path: 'containerEngine.imageAllowList.patterns', from: 4, to: 5 },
-  'application.adminAccess': { path: 'kubernetes.suppressSudo', from: 4, to: 4, write: (value) => !value },
-  'application.debug': { path: 'debug', from: 3, to: 4 },
-  'application.pathManagementStrategy': { path: 'pathManagementStrategy', from: 4, to: 4 },
-  'application.telemetry.enabled': { path: 'telemetry', from: 2, to: 4 },
-  'application.updater.enabled': { path: 'updater', from: 3, to: 4 },
-  'containerEngine.name': { path: 'kubernetes.containerEngine', from: 3, to: 4 },
-  'virtualMachine.memoryInGB': { path: 'kubernetes.memoryInGB', from: 2, to: 4 },
-  'virtualMachine.numberCPUs': { path: 'kubernetes.numberCPUs', from: 2, to: 4 },
-  'WSL.integrations': { path: 'kubernetes.WSLIntegrations', from: 4, to: 4 },
-};
+const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = Object.fromEntries(
+  PAST.flatMap(({ path, now, from, to, inverted }) =>
+    now === undefined || from === undefined || to === undefined
+      ? []
+      : [[now, { path, from, to, ...(inverted ? { write: (value: JsonValue) => !value } : {}) }]],
+  ),
+);
 
 /** First releases of the settings versions before those of `RELEASES`. */
 const BEFORE = ['0.1', '0.1', '0.4', '1.0'] as const;

@@ -68,3 +68,40 @@ export interface Field {
   since: number;
   description: string;
 }
+
+/** One setting as `schemas/machine.json` declares it. */
+export interface MachineField<Path extends string = string> {
+  path: Path;
+  type: 'map' | 'list' | 'integer';
+  default: JsonValue;
+  /** Values of the entries of a map. */
+  values?: readonly string[];
+  min?: number;
+  max?: number;
+  /** Default cost of a change to a running machine. */
+  effect: 'live' | 'restart';
+  description: string;
+}
+
+/** A path of earlier releases, as `schemas/settings/past.json` declares it. */
+export interface PastSetting {
+  path: string;
+  /** The setting of today; absent for one that came to an end. */
+  now?: SettingPath;
+  /** First and last settings version that had it; absent where no release wrote it. */
+  from?: number;
+  to?: number;
+  /** It said the opposite. */
+  inverted?: true;
+  /** Releases that upgrade a document drop its value: the setting of today counts in another unit. */
+  dropped?: true;
+  /** First and last release that had it, where its settings version does not tell. */
+  releases?: readonly [first: string, last: string];
+  /** The last release with a setting that came to an end, and its type there. */
+  last?: string;
+  type?: FieldType;
+  /** First and last settings version whose documents may have it, where those differ from `from` and `to`. */
+  read?: readonly [from: number, to: number];
+  /** JSON types of its value, or of the entries of its map, where they are not those of `type` or of the setting of today. */
+  types?: readonly string[];
+}

@@ -3,26 +3,16 @@ import { FIELDS } from './fields.gen.ts';
 import { isSection } from './fields.ts';
 import { leafAt, pointerNames, pointerTo, removeLeaf, setLeaf } from './leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, originOf } from './migrate.ts';
+import { PAST } from './past.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 
 /**
  * Settings that were removed without a successor, and what releases left in files that they upgraded. They appear in
  * documents that used to be valid, and are ignored.
  */
-export const REMOVED_SETTINGS: readonly string[] = [
-  'kubernetes.rancherMode',
-  'kubernetes.checkForExistingKimBuilder',
-  'kubernetes.experimentalHostResolver',
-  'kubernetes.hostResolver',
-  'kubernetes.experimental.socketVMNet',
-  'containerEngine.imageAllowList.locked',
-  'containerEngine.allowedImages.locked',
-  'virtualMachine.hostResolver',
-  'virtualMachine.experimental.socketVMNet',
-  'experimental.virtualMachine.socketVMNet',
-  'experimental.virtualMachine.networkingTunnel',
-  'experimental.virtualMachine.mount.9p.msizeInKB',
-];
+export const REMOVED_SETTINGS: readonly string[] = PAST.filter(({ now, dropped }) => now === undefined || dropped).map(
+  ({ path }) => path,
+);
 
 /**
  * Pointers of values in a document of an older version that its migration drops: a version's shape also covers later

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { MachineField } from './field.ts';
 import { pointerTo } from './leaf-paths.ts';
 import {
   DEFAULT_MACHINE_OPTIONS,
@@ -12,20 +13,6 @@ import { nearest } from './nearest.ts';
  * The `machine` block of a profile: settings of ours, which the compatible application does not have. They are stored with the desired
  * state, and are in no settings document and no deployment profile.
  */
-
-/** One setting as `schemas/machine.json` declares it. */
-export interface MachineField {
-  path: MachineOptionPath;
-  type: 'map' | 'list' | 'integer';
-  default: JsonValue;
-  /** Values of the entries of a map. */
-  values?: readonly string[];
-  min?: number;
-  max?: number;
-  /** Default cost of a change to a running machine. */
-  effect: 'live' | 'restart';
-  description: string;
-}
 
 export type MountMode = MachineOptions['mounts'][string];
 

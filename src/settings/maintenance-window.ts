@@ -43,7 +43,7 @@ export function parseWindow(text: string): Span[] | WindowProblem {
     const [, words = '', times] = /^(.*?)\s*(\d{1,2}:\d{2}\s*-\s*\d{1,2}:\d{2})?$/.exec(item) ?? [];
     const named = words === '' ? [] : daysIn(words);
     if (named === undefined || (words === '' && times === undefined)) {
-      return { message: `${JSON.stringify(item)} is not a time of a week`, expected: EXAMPLE };
+      return { message: `${JSON.stringify(item)} is not a weekly time window`, expected: EXAMPLE };
     }
     days = [...days, ...named];
     if (times === undefined) continue;

@@ -5,13 +5,8 @@ import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-path
 import { droppedPointers, laterPlace } from './left-over.ts';
 import { nearest } from './nearest.ts';
 import { copyOfObject } from './own.ts';
+import { type Members, pastShape, type ShapeError, shapeErrors } from './past-shape.ts';
 import { MAX_SUGGESTIONS } from './unknown-keys.ts';
-import type { Members, ShapeCheck, ShapeError } from './validators/check.ts';
-import { members as members4, validate as version4 } from './validators/settings-v4.gen.js';
-import { members as members6, validate as version6 } from './validators/settings-v6.gen.js';
-import { members as members10, validate as version10 } from './validators/settings-v10.gen.js';
-import { members as members14, validate as version14 } from './validators/settings-v14.gen.js';
-import { members as members16, validate as version16 } from './validators/settings-v16.gen.js';
 
 /** Something that is invalid in an older version, without its position. */
 export interface ShapeFinding {
@@ -28,21 +23,6 @@ export interface ShapeFinding {
   since?: number;
 }
 
-interface Shape {
-  from: number;
-  check: ShapeCheck<JsonObject>;
-  members: Members;
-}
-
-/** Newest first. Each shape also covers the versions up to the next one, and the oldest all before it. */
-const SHAPES: readonly Shape[] = [
-  { from: 16, check: version16, members: members16 },
-  { from: 14, check: version14, members: members14 },
-  { from: 10, check: version10, members: members10 },
-  { from: 6, check: version6, members: members6 },
-  { from: 1, check: version4, members: members4 },
-];
-
 /** Maps with removable entries; those of version 6 could not be removed. */
 const MAPS: readonly { path: string; from: number }[] = [
   { path: 'WSL.integrations', from: 1 },
@@ -57,12 +37,12 @@ const MAPS: readonly { path: string; from: number }[] = [
  * differed, each of their forms is valid.
  */
 export function validateShape(document: JsonObject, version: number): ShapeFinding[] {
-  const shape = SHAPES.find(({ from }) => version >= from);
+  const shape = pastShape(version);
   if (!shape) return [];
-  const { check, members } = shape;
-  const suggest = suggestions(members, version);
-  const broken = check(withoutRemovals(document, version)) ? [] : (check.errors ?? []);
-  const found = broken.map((error) => findingOf(error, version, suggest));
+  const suggest = suggestions(shape.members, version);
+  const found = shapeErrors(withoutRemovals(document, version), shape).map((error) =>
+    findingOf(error, version, suggest),
+  );
   for (const look of [newerMembers, tooOld, extensionTexts]) {
     const reported = new Set(found.map(({ pointer }) => pointer));
     for (const finding of look(document, version)) {
@@ -74,7 +54,7 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
 
 /** Names that older versions have and the newest may not: sections with members, and `true`. */
 export function olderMembers(version: number): Members {
-  return SHAPES.find(({ from }) => version >= from)?.members ?? {};
+  return pastShape(version)?.members ?? {};
 }
 
 function findingOf(

@@ -23,6 +23,8 @@ export interface ParsedDocument {
 
 /** Maximum number of tokens: 16,000 keys have some 112,000. */
 const MAX_LEXEMES = 250_000;
+/** Tokens that may be open at once: the document, and one of each level. */
+const MOST_OPEN = MOST_LEVELS + 1;
 const MAX_FINDINGS = 100;
 /** A text with more syntax errors is taken for something other than YAML. */
 const MOST_SYNTAX_ERRORS = 10;
@@ -53,29 +55,16 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
 
 /** The first two documents, or why parsing stopped. */
 function compose(text: string): { documents: ParsedYaml[] } | { problem: string; offset: number } {
-  const guard = new DepthGuard();
-  let parts = 0;
-  let problem: string | undefined;
-  function* tokens(): Generator<CST.Token, void> {
-    const parser = new Parser();
-    for (const lexeme of new Lexer().lex(text)) {
-      parts += 1;
-      if (parts > MAX_LEXEMES) problem = 'the document has too many parts';
-      else if (!guard.accepts(lexeme)) problem = 'the document is nested too deeply';
-      // The rest is dropped: nothing of it reaches the composer.
-      if (problem !== undefined) return;
-      yield* parser.next(lexeme);
-    }
-    yield* parser.end();
-  }
+  const source = tokensOf(text);
   // The composer's own check for duplicate keys is quadratic; the conversion uses a set.
   const composer = new Composer({ uniqueKeys: false, logLevel: 'silent' });
   const documents: ParsedYaml[] = [];
-  for (const document of composer.compose(tokens())) {
+  for (const document of composer.compose(source.tokens)) {
     documents.push(document);
     if (documents.length === 2) break;
   }
-  return problem === undefined ? { documents } : { problem, offset: guard.offset };
+  const { problem } = source;
+  return problem === undefined ? { documents } : { problem: `the document ${problem}`, offset: source.offset };
 }
 
 /**
@@ -83,14 +72,44 @@ function compose(text: string): { documents: ParsedYaml[] } | { problem: string;
  * @param most tokens
  */
 export function tooMuchYaml(text: string, most = MAX_LEXEMES): string | undefined {
-  const guard = new DepthGuard();
-  let parts = 0;
-  for (const lexeme of new Lexer().lex(text)) {
-    parts += 1;
-    if (parts > most) return 'it has too many parts';
-    if (!guard.accepts(lexeme)) return 'it is nested too deeply';
+  const source = tokensOf(text, most);
+  for (const _ of source.tokens);
+  return source.problem === undefined ? undefined : `it ${source.problem}`;
+}
+
+interface TokenSource {
+  tokens: Iterable<CST.Token>;
+  /** Set where the tokens end early, because the rest would be too much: a clause without its subject, and the offset. */
+  problem?: string;
+  offset: number;
+}
+
+/**
+ * The tokens of a text. They end before one that is nested too deeply, as the parser itself counts it: parsing and composing recurse, and
+ * a hundred kilobytes of `[` would overflow the stack inside a regular expression and end the process.
+ */
+function tokensOf(text: string, most = MAX_LEXEMES): TokenSource {
+  const source: TokenSource = { tokens: read(), offset: 0 };
+  return source;
+
+  function* read(): Generator<CST.Token, void> {
+    const parser = new Parser();
+    let parts = 0;
+    for (const lexeme of new Lexer().lex(text)) {
+      parts += 1;
+      if (parts > most) source.problem = 'has too many parts';
+      // The rest is dropped: nothing of it reaches the composer.
+      if (source.problem !== undefined) return;
+      yield* parser.next(lexeme);
+      if (parser.stack.length > MOST_OPEN) {
+        source.problem = 'is nested too deeply';
+        return;
+      }
+      // Others are marks of the lexer, which are not in the text.
+      if (lexeme !== CST.DOCUMENT && lexeme !== CST.FLOW_END && lexeme !== CST.SCALAR) source.offset += lexeme.length;
+    }
+    yield* parser.end();
   }
-  return undefined;
 }
 
 function readable(file: string, text: string, { value, places, problems }: Conversion): ParsedDocument {
@@ -173,49 +192,6 @@ function firstWords(message: string): string {
   const [words = ''] = message.split(/(?<=\S): /, 1);
   // The parser's messages start with a capital; ours follow a colon.
   return words.charAt(0).toLowerCase() + words.slice(1);
-}
-
-/**
- * Checks the tokens of a document for excessive nesting before it is composed: composing recurses, and a hundred
- * kilobytes of `[` would overflow the stack inside a regular expression and end the process.
- */
-class DepthGuard {
-  /** Offset of the next token in the text. */
-  offset = 0;
-  readonly #columns: number[] = [];
-  #flow = 0;
-  #lineStart = 0;
-  #first = true;
-
-  /** False when the token is nested too deeply; `offset` is then its position. */
-  accepts(lexeme: string): boolean {
-    // Marks inserted by the lexer, which are not in the text.
-    if (lexeme === CST.DOCUMENT || lexeme === CST.FLOW_END || lexeme === CST.SCALAR) return true;
-    const type = CST.tokenType(lexeme);
-    if (type === 'flow-map-start' || type === 'flow-seq-start') this.#flow += 1;
-    else if (type === 'flow-map-end' || type === 'flow-seq-end') this.#flow = Math.max(0, this.#flow - 1);
-    else if (this.#flow === 0 && opensBlock(type, this.#first)) this.#enter(this.offset - this.#lineStart);
-    if (this.#flow + this.#columns.length > MOST_LEVELS) return false;
-    this.offset += lexeme.length;
-    if (lexeme.includes('\n')) {
-      this.#lineStart = this.offset;
-      this.#first = true;
-    } else if (type !== 'space') {
-      this.#first = false;
-    }
-    return true;
-  }
-
-  /** A block begins at a column and ends where something begins at or before that column. */
-  #enter(column: number): void {
-    while ((this.#columns.at(-1) ?? -1) >= column) this.#columns.pop();
-    this.#columns.push(column);
-  }
-}
-
-function opensBlock(type: CST.TokenType | null, first: boolean): boolean {
-  if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') return true;
-  return first && type !== 'space' && type !== 'newline' && type !== 'comment';
 }
 
 /**

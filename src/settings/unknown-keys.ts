@@ -4,6 +4,7 @@ import { type SchemaNode, schemaTree } from './fields.ts';
 import { pointerTo } from './leaf-paths.ts';
 import { nearest } from './nearest.ts';
 import { own } from './own.ts';
+import { isPastSection, pastSetting } from './past.ts';
 
 /** A member that is not a setting. */
 export interface UnknownKey {
@@ -21,8 +22,8 @@ export const MAX_UNKNOWN_KEYS = 2000;
 export const MAX_SUGGESTIONS = 100;
 
 /**
- * The first `most` members of a payload that are not settings, in its order; their children are not listed. The first
- * hundred have suggestions.
+ * The first `most` members of a payload that are not settings, in its order; their children are not listed, except those of sections of
+ * earlier releases. The first hundred have suggestions.
  */
 export function unknownKeys(payload: JsonObject, most = MAX_UNKNOWN_KEYS): UnknownKey[] {
   const unknown: UnknownKey[] = [];
@@ -42,7 +43,10 @@ function collect(
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
-    if (!node) unknown.push(unknownKey(names, value, unknown.length < MAX_SUGGESTIONS ? members : undefined));
+    // Its members became different things.
+    if (!node && isObject(value) && Object.keys(value).length > 0 && isPastSection(names.join('.'))) {
+      collect(value, new Map(), names, search);
+    } else if (!node) unknown.push(unknownKey(names, value, unknown.length < MAX_SUGGESTIONS ? members : undefined));
     else if ('section' in node && isObject(value)) collect(value, node.section, names, search);
   }
 }
@@ -54,7 +58,10 @@ function unknownKey(
   siblings: ReadonlyMap<string, SchemaNode> | undefined,
 ): UnknownKey {
   const name = names.at(-1) ?? '';
-  const suggestion = siblings && (calledElsewhere(name, value) ?? nearest(name, siblings.keys()) ?? elsewhere(name));
+  const past = pastSetting(names.join('.'));
+  const meant = () => calledElsewhere(name, value) ?? nearest(name, siblings?.keys() ?? []) ?? elsewhere(name);
+  // A name of earlier releases is no misspelling of its neighbor.
+  const suggestion = siblings && (past ? past.now : meant());
   return { pointer: pointerTo(names), path: names.join('.'), ...(suggestion === undefined ? {} : { suggestion }) };
 }
 

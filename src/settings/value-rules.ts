@@ -107,6 +107,7 @@ function badEntries(map: JsonObject): string[] {
 /** Sorted in natural order. Blank entries count as duplicates of each other, and each is listed. */
 function duplicates(list: readonly string[]): string[] {
   const blank = list.filter((item) => item.trim() === '');
+  if (blank.length < 2 && new Set(list).size === list.length) return [];
   const seen = new Set<string>();
   const repeated = new Set<string>();
   for (const item of list) {

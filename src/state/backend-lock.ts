@@ -1,25 +1,21 @@
 import { dirname } from 'node:path';
-import { RdError } from '../errors.ts';
+import { LOCKED, RdError } from '../errors.ts';
 import { createFileAtomic, type FileOperations, fileOperations, removeLeftovers } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
+import type { ProcessIdentity } from '../os/process-list.ts';
+import { type ProcessTable, processTable } from '../os/process-table.ts';
 import { readableRecord } from '../os/record.ts';
 import { isThere } from '../os/regular-file.ts';
+import type { MaintenanceLock } from '../reconcile/maintenance.ts';
 
 /**
  * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the
  * process is our own addition, to distinguish a stale lock from one in use.
  */
-export interface BackendLock {
-  /** The file exists, whatever its content. */
-  isHeld(): Promise<boolean>;
+export interface BackendLock extends MaintenanceLock {
   /** What the file says; `undefined` when there is none. */
   read(): Promise<BackendLockFacts | undefined>;
-  /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it already exists, `ERR_IO`. */
-  take(action: string): Promise<void>;
-  /** Removes the file, unless another process owns it by now. */
-  release(): Promise<void>;
   /** Removes the file of any owner. Idempotent. */
   remove(): Promise<void>;
 }
@@ -32,10 +28,6 @@ interface BackendLockFacts {
   /** True when the holder is known and dead. */
   abandoned: boolean;
 }
-
-/** Scripts match on this sentence. */
-export const LOCKED =
-  'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
 
 /** `operations`: with a reserve, the lock can be taken on a full disk, where a reset is what makes room. */
 export function backendLock(

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { copyFile, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type ErrorCode, messageOf, RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { processTable } from '../os/process-table.ts';
@@ -42,7 +43,7 @@ export async function adoptPlaces(places: Places, { adopt, now }: AdoptionOption
     product: PRODUCT.name,
     version: PRODUCT.version,
     since: new Date(now).toISOString(),
-    ...(backup === undefined ? {} : { settingsBefore: backup }),
+    ...defined({ settingsBefore: backup }),
   };
   await writeRecord(dropInMarker, mark);
   if (foreign.length > 0) {

@@ -5,7 +5,7 @@ import { RdError } from '../errors.ts';
 import { type JsonObject, parseObject } from '../json.ts';
 import { type Place, parsePlace } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import type { ProcessIdentity } from '../os/process-table.ts';
+import type { ProcessIdentity } from '../os/process-list.ts';
 
 /** Holder of a lock, as recorded in its file. */
 export interface Holder extends ProcessIdentity {

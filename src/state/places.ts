@@ -1,5 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import type { Environment } from '../os/user-directories.ts';
 import { COMPATIBLE, DROP_IN, DROP_IN_IDENTITY, type Identity, OWN_IDENTITY } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
@@ -82,7 +83,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
   const identity = dropIn ? DROP_IN_IDENTITY : OWN_IDENTITY;
   const bases = home === undefined ? systemBases(env, platform, homedir, identity) : basesBelow(home, platform);
   return {
-    ...(home === undefined ? {} : { home }),
+    ...defined({ home }),
     ...(dropIn ? { dropIn: DROP_IN, dropInMarker: join(bases.data, 'rdctl-drop-in.json') } : {}),
     data: bases.data,
     config: bases.config,

@@ -1,7 +1,7 @@
 import { chmod, readlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS, parseJson } from '../json.ts';
+import { defined, isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS, parseJson } from '../json.ts';
 import { type FileOperations, fileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
@@ -89,7 +89,7 @@ export async function saveSettings(
     },
   };
   await writeFileAtomic(file, `${JSON.stringify(settings, null, 2)}\n`, {
-    ...(previous === undefined ? {} : { previous }),
+    ...defined({ previous }),
     ...(mode === undefined ? { operations } : { mode, operations: exact }),
   });
 }

@@ -70,26 +70,26 @@ test('an accepted apply finishes after its client disconnects', async () => {
 });
 
 test('a plan comes with the state that it was compared with, on request', async () => {
-  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
+  const { client, ports } = startApi({ locks: { containerEngine: { name: true } } });
   const asked = request({ settings: { images: { showAll: false } } });
   const { plan, live } = await client.planWithLive(asked);
-  const { settings, machine, power } = context.store.snapshot().desired;
+  const { settings, machine, power } = ports.store.snapshot().desired;
   expect(live).toEqual({ settings, machine, locks: { containerEngine: { name: true } }, power, portForwards: [] });
   expect(plan).toEqual(await client.plan(asked));
 });
 
 test('settings that are not valid are refused without a write, whatever the tag says', async () => {
-  const { client, context } = startApi({ platform: 'win32' });
+  const { client, ports } = startApi({ platform: 'win32' });
   const password = (value: unknown) =>
     request({ settings: { experimental: { virtualMachine: { proxy: { password: value } } } } as never });
   // A plan hides secrets, so both have the same tag.
   const { tag = '' } = await client.plan(password('secret'));
   await expect(client.apply(password(5), tag)).rejects.toMatchObject({ code: 'ERR_SETTINGS_INVALID' });
-  expect(context.store.snapshot().desired.generation).toBe(1);
+  expect(ports.store.snapshot().desired.generation).toBe(1);
 });
 
 test('refuses a plan other than the approved one, and a plan that cannot be carried out', async () => {
-  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
+  const { client, ports } = startApi({ locks: { containerEngine: { name: true } } });
   const asked = request({ settings: { images: { showAll: false } } });
   const { tag = '' } = await client.plan(asked);
   await client.putSettings({ version: 19, application: { debug: true } });
@@ -97,16 +97,16 @@ test('refuses a plan other than the approved one, and a plan that cannot be carr
   const locked = request({ settings: CONTAINERD });
   const plan = await client.plan(locked);
   await expect(client.apply(locked, plan.tag ?? '')).rejects.toMatchObject({ code: 'ERR_SETTING_LOCKED' });
-  expect(context.store.snapshot().desired).toMatchObject({ generation: 2, settings: { images: { showAll: true } } });
+  expect(ports.store.snapshot().desired).toMatchObject({ generation: 2, settings: { images: { showAll: true } } });
 });
 
 test('refuses port forwards without a cluster, and writes nothing', async () => {
-  const { client, context } = startApi();
+  const { client, ports } = startApi();
   const asked = request({ settings: CONTAINERD, portForwards: FORWARDS });
   const { tag = '', changes } = await client.plan(asked);
   expect(changes.find(({ path }) => path === 'portForwards')?.blocked).toMatchObject({ by: 'unsupported' });
   await expect(client.apply(asked, tag)).rejects.toMatchObject({ code: 'ERR_SETTING_UNSUPPORTED' });
-  expect(context.store.snapshot().desired.generation).toBe(1);
+  expect(ports.store.snapshot().desired.generation).toBe(1);
 });
 
 test('writes nothing while an earlier apply is in progress', async () => {
@@ -114,7 +114,7 @@ test('writes nothing while an earlier apply is in progress', async () => {
   const held = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const { client, context } = startApi({
+  const { client, ports } = startApi({
     portForwards: {
       ensure: () => held.then(() => ({ ...FORWARDS.entries[0], state: 'listening', connections: 0 }) as never),
       remove: async () => false,
@@ -126,7 +126,7 @@ test('writes nothing while an earlier apply is in progress', async () => {
   expect(await apply(request({ portForwards: FORWARDS }))).toMatchObject({ continues: true, sent: [] });
   const other = request({ settings: CONTAINERD });
   await expect(apply(other)).rejects.toMatchObject({ code: 'ERR_BACKEND_LOCKED' });
-  expect(context.store.snapshot().desired.generation).toBe(2);
+  expect(ports.store.snapshot().desired.generation).toBe(2);
   open();
   await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'));
   expect(await apply(other)).toMatchObject({ sent: ['settings'] });
@@ -217,7 +217,7 @@ test('events stream the current status and every change to several readers until
 });
 
 test('events include changes from outside the loop, such as snapshot progress', async () => {
-  const { app, context, client } = startApi();
+  const { app, ports, client } = startApi();
   await app.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => app.close());
   const { port } = app.server.address() as AddressInfo;
@@ -226,7 +226,7 @@ test('events include changes from outside the loop, such as snapshot progress', 
   const told: (string | undefined)[] = [];
   const over = watch?.(({ maintenance }) => told.push(maintenance), leave.signal).catch(() => undefined);
   await vi.waitFor(() => expect(told).toEqual([undefined]));
-  context.maintenance = () => 'copying 3 GiB';
+  ports.maintenance = () => 'copying 3 GiB';
   await vi.waitFor(() => expect(told).toEqual([undefined, 'copying 3 GiB']), { timeout: 10_000 });
   leave.abort();
   await over;

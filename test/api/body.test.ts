@@ -70,7 +70,16 @@ test('concurrent bodies share a memory budget, and a small one always fits', asy
   const first = collect(unfinished(1_000_000));
   await expect(collect(whole(200_000))).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
   expect(await collect(whole(60_000))).toHaveLength(60_000);
+  // Not even begun.
+  const unread = { [Symbol.asyncIterator]: () => expect.unreachable() };
+  await expect(collect(unread, 200_000)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
   for (const go of held) go();
   expect(await first).toHaveLength(1_000_000);
   expect(await collect(whole(1_000_000))).toHaveLength(1_000_000);
+  // What was declared is held from the beginning, and given back.
+  const declared = collect(unfinished(10), 1_000_000);
+  await expect(collect(whole(200_000), 200_000)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
+  for (const go of held) go();
+  expect(await declared).toHaveLength(10);
+  expect(await collect(whole(1_000_000), 1_000_000)).toHaveLength(1_000_000);
 });

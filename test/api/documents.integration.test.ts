@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { BODY_LIMIT } from '../../src/api/wire-texts.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 import { startService } from '../helpers/service.ts';
 
 function problemsOf(schema: string, document: unknown): unknown {
-  const ajv = new Ajv2020({ allErrors: true, strict: true, strictRequired: false });
-  const check = ajv.compile(JSON.parse(readFileSync(`schemas/${schema}.json`, 'utf8')));
+  const check = schemaCheck(schema);
   return check(document) ? [] : check.errors;
 }
 
@@ -17,7 +16,7 @@ test('the status document matches its schema in every state', async () => {
   const { client, script } = startApi();
   expect(problemsOf('status', await client.status())).toEqual([]);
   const settings = (await client.settings()).settings;
-  script.observed = runsWith(startApi().context.store.snapshot().desired.settings);
+  script.observed = runsWith(startApi().ports.store.snapshot().desired.settings);
   const status = await client.status();
   expect(problemsOf('status', status)).toEqual([]);
   expect(status).toMatchObject({
@@ -39,11 +38,11 @@ test('the status shows machine access and ports while the machine is on', async 
     { protocol: 'tcp', port: 8080, state: 'forwarded', addresses: ['127.0.0.1', '::1'] },
   ] as const;
   const driver = { ...SIMULATED_INFO, access: () => access, published: () => ports };
-  const { client, script, context } = startApi({ driver });
+  const { client, script, ports: api } = startApi({ driver });
   const off = await client.status();
   expect(off).not.toHaveProperty('ports');
   expect(off).not.toHaveProperty('access');
-  script.observed = runsWith(context.store.snapshot().desired.settings);
+  script.observed = runsWith(api.store.snapshot().desired.settings);
   const on = await client.status();
   expect(on).toMatchObject({ access, ports });
   expect(problemsOf('status', on)).toEqual([]);

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { createEventHub, type EventSink, HEARTBEAT_MS } from '../../src/api/event-hub.ts';
-import { createStreamLimit, MOST_STREAMS } from '../../src/api/stream-limit.ts';
+import { createStreamLimit, MOST_STREAMS } from '../../src/api/routes/events.ts';
 import { RdError } from '../../src/errors.ts';
 import { EVENT_KINDS, type EventKind } from '../../src/events/event.ts';
 import { createServiceEvents } from '../../src/service/events.ts';

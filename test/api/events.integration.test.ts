@@ -1,14 +1,18 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { Client } from '../../src/client/contract.ts';
 import type { StreamMessage } from '../../src/client/event-stream.ts';
 import { EVENT_KINDS, type EventDocument, type EventKind } from '../../src/events/event.ts';
-import { validate as validEvent } from '../../src/settings/validators/event.gen.js';
-import { validate as validStatus } from '../../src/settings/validators/status.gen.js';
 import { rawRequest } from '../helpers/raw-request.ts';
 import { rounds } from '../helpers/rounds.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 import { startService, type TestService } from '../helpers/service.ts';
+
+const validStatus = schemaCheck('status');
+
+const validEvent = schemaCheck('event');
 
 /** Reads a stream until the test ends or `leave` is called. */
 function reading(client: Client, kinds: readonly EventKind[], since?: string) {

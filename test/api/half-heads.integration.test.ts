@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createApp } from '../../src/api/app.ts';
-import { bindListener } from '../../src/api/listener.ts';
+import { bindListener } from '../../src/service/listener.ts';
 import { startApi } from '../helpers/api.ts';
 import { freePort } from '../helpers/free-port.ts';
 
 test('connections that never finish a head are closed as a whole, also where the client keeps its side open', async () => {
   const listener = await bindListener(await freePort(), { head: 50, check: 20 });
-  const app = createApp(startApi().context, listener.server);
+  const app = createApp(startApi().ports, listener.server);
   await app.ready();
   onTestFinished(() => listener.close());
   const heads = ['GET /v2/status HTTP/1.1\r\nHost: 127.0', 'GET /v2/status HTTP/1.1\r\n', 'no request at all\r\n\r\n'];

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import type { JsonSchema } from '../../src/api/route-doc.ts';
-import { layerRoutes } from '../../src/api/routes/settings.ts';
+import { layerRoutes } from '../../src/api/routes/layers.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { startApi } from '../helpers/api.ts';
 
@@ -12,7 +12,7 @@ function stage() {
   settings.experimental.virtualMachine.proxy.password = 'hunter2';
   const api = startApi({ settings });
   const profile = { source: '/etc/p/locked.json', version: 10, settings: structuredClone(SECRET) };
-  Object.assign(api.context.layers, {
+  Object.assign(api.ports.layers, {
     lockedProfile: profile,
     defaultsProfile: { ...profile, source: '/etc/p/defaults.json' },
     firstRun: { at: '2030-01-01T00:00:00.000Z', defaults: '/etc/p/defaults.json' },
@@ -22,21 +22,21 @@ function stage() {
 
 /** The route's description of its response. */
 function schema(): JsonSchema {
-  const { context } = startApi();
+  const { ports } = startApi();
   const found: JsonSchema[] = [];
   const app = {
     get(_url: string, { config }: { config: { doc: { replies: Record<number, { schema: JsonSchema }> } } }) {
       found.push(config.doc.replies[200]?.schema ?? {});
     },
   };
-  layerRoutes(app as unknown as Parameters<typeof layerRoutes>[0], context);
+  layerRoutes(app as unknown as Parameters<typeof layerRoutes>[0], ports);
   const [only] = found;
   if (!only) throw new Error('the route has no description');
   return only;
 }
 
 test('the layers are those of the service, as the route documents them, without secrets', async () => {
-  const { client, context } = stage();
+  const { client, ports } = stage();
   const { status, body } = await client.request({ method: 'GET', path: '/v2/settings/layers' });
   expect(status).toBe(200);
   const text = body.toString();
@@ -49,5 +49,5 @@ test('the layers are those of the service, as the route documents them, without 
     expect(layer.experimental.virtualMachine.proxy.password).toEqual({ sensitive: true });
   }
   // The service's own values are not masked.
-  expect(context.store.snapshot().desired.settings.experimental.virtualMachine.proxy.password).toBe('hunter2');
+  expect(ports.store.snapshot().desired.settings.experimental.virtualMachine.proxy.password).toBe('hunter2');
 });

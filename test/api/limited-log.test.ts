@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import { limitedLog } from '../../src/api/limited-log.ts';
+import { limitedLog } from '../../src/os/limited-log.ts';
 import { startApi, type TestApi } from '../helpers/api.ts';
 import { steppedClock } from '../helpers/stepped-clock.ts';
 

@@ -34,7 +34,7 @@ test('GET returns indented JSON as text, with an ETag that never leads to 304', 
 });
 
 test('a change is stored, passed on with the next generation, and read back', async () => {
-  const { client, script, context } = startApi();
+  const { client, script, ports } = startApi();
   const before = await client.settings();
   const reply = await client.putSettings({ version: 19, images: { namespace: 'k8s.io' } });
   expect(reply).toMatchObject({ text: 'settings updated; no restart required', generation: 2, ignoredKeys: [] });
@@ -48,7 +48,7 @@ test('a change is stored, passed on with the next generation, and read back', as
   expect(after.settings).toMatchObject({ images: { namespace: 'k8s.io' } });
   expect(after.etag).toBe(reply.etag);
   expect(after.etag).not.toBe(before.etag);
-  expect(context.counters).toEqual({ settingsPuts: 1, settingsWrites: 1 });
+  expect(ports.counters).toEqual({ settingsPuts: 1, settingsWrites: 1 });
 });
 
 test('a newer version is refused alone, whatever else is wrong', async () => {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
-import { createTokenReplies } from '../../src/api/token-replies.ts';
+import { createTokenReplies } from '../../src/api/token-guard.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { TokenCheck, TokenScope } from '../../src/state/tokens.ts';
 import { PASSWORD, startApi, type TestApi } from '../helpers/api.ts';

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApp } from '../../src/api/app.ts';
-import { bindListener, type Listener } from '../../src/api/listener.ts';
 import { httpTransport } from '../../src/client/http.ts';
+import { bindListener, type Listener } from '../../src/service/listener.ts';
 import { PASSWORD, startApi } from '../helpers/api.ts';
 
 /** Base64 decoders ignore blanks. */
@@ -11,9 +11,9 @@ const GOOD = basic(`user:${PASSWORD}`);
 
 let listener: Listener;
 beforeAll(async () => {
-  const { context } = startApi({ allowHosts: ['desk.example'] });
+  const { ports } = startApi({ allowHosts: ['desk.example'] });
   listener = await bindListener(0);
-  await createApp(context, listener.server).ready();
+  await createApp(ports, listener.server).ready();
 });
 afterAll(() => listener.close());
 

@@ -17,7 +17,8 @@ async function told(logs: Record<string, string>, error = FAILED): Promise<RdErr
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
   mkdirSync(where.logs, { recursive: true });
   for (const [name, text] of Object.entries(logs)) writeFileSync(join(where.logs, name), text);
-  const client = { status: async () => statusWith() } as Partial<Service['client']> as Service['client'];
+  const fake: Partial<Service['client']> = { status: async () => statusWith(), history: async () => [] };
+  const client = fake as Service['client'];
   const outcome: unknown = await withRollbackAdvice(error, { client, status: statusWith() }, where).catch(
     (each) => each,
   );

@@ -357,7 +357,10 @@ describe('names', () => {
     ['kubernetes.prot', 'no such setting: "kubernetes.prot"\nDid you mean kubernetes.port?'],
     ['memoryInGB', 'no such setting: "memoryInGB"\nDid you mean virtualMachine.memoryInGB?'],
     ['kuberntes', 'no such setting: "kuberntes"\nDid you mean kubernetes?'],
-    ['kubernetes.memoryInGB', '"kubernetes.memoryInGB" is now called virtualMachine.memoryInGB\n'],
+    [
+      'kubernetes.memoryInGB',
+      '"kubernetes.memoryInGB" is now called virtualMachine.memoryInGB (since settings version 5)\n',
+    ],
     ['WSL.integrations.Ubuntu', '"WSL.integrations.Ubuntu" is an entry of the map WSL.integrations\n'],
     ['zzzzzzzzzzzz', 'no such setting: "zzzzzzzzzzzz"\nList all of them with: rdctl explain'],
     ['__proto__', 'no such setting: "__proto__"'],

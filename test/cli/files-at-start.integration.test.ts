@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { filesAtStart, giveBackFiles } from '../../cli/commands/apply/files-at-start.ts';
+import { host } from '../../src/drivers/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { fakeIo, rdctl, type Stage } from '../helpers/cli.ts';
 import { followedIntegration } from '../helpers/followed-integration.ts';
@@ -57,11 +58,11 @@ test('rdctl start names the files on stderr before they change, with the docker 
 });
 
 test('rdctl start names what the settings given to it change', async () => {
-  const { err } = await startOf(temporaryDirectory(), [
-    '--application.path-management-strategy=manual',
-    '--container-engine.name=containerd',
-    '--application.auto-start',
-  ]);
+  const flags = ['path-management-strategy=manual', 'auto-start'].map((flag) => `--application.${flag}`);
+  const chooseDriver = async () => ({ factory: host });
+  const { err } = await startOf(temporaryDirectory(), [...flags, '--container-engine.name=containerd'], {
+    chooseDriver,
+  });
   expect(err).toMatch(
     /^The start changes your files:\n {2}\+ \S+\/autostart\/rdctl\.desktop: starts rdctl at login\nError: /,
   );

@@ -3,8 +3,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { HistoryEntry, RecordedChange } from '../../src/plan/history.ts';
 import { rdctl } from '../helpers/cli.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const validHistory = schemaCheck('history');
 
 const TEAM = `apiVersion: rdctl/v1
 kind: Profile
@@ -20,7 +23,11 @@ async function scene(home = temporaryDirectory()) {
   const cwd = temporaryDirectory();
   writeFileSync(join(cwd, 'team.yaml'), TEAM);
   const run = (...argv: string[]) => rdctl(argv, { env: running.env, cwd });
-  const entries = async (...argv: string[]) => JSON.parse((await run('history', '-o', 'json', ...argv)).out).entries;
+  const entries = async (...argv: string[]) => {
+    const document = JSON.parse((await run('history', '-o', 'json', ...argv)).out);
+    expect(validHistory(document), JSON.stringify(validHistory.errors)).toBe(true);
+    return document.entries;
+  };
   return { ...running, cwd, run, entries };
 }
 

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/os/clock.ts';
 import { rdctl } from '../helpers/cli.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 import { startService, type TestServiceOptions } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
+const validKept = schemaCheck('kept');
 const OFF = { kubernetes: { enabled: false } };
 const TEAM = `apiVersion: rdctl/v1
 kind: Profile
@@ -32,6 +34,7 @@ async function scene(options: TestServiceOptions = {}) {
   async function until(isMet: (list: Awaited<ReturnType<typeof kept>>) => boolean) {
     for (;;) {
       const list = await kept();
+      expect(validKept({ kind: 'Kept', formatVersion: 1, kept: list }), JSON.stringify(validKept.errors)).toBe(true);
       if (isMet(list)) return list;
       await systemClock.sleep(5);
     }

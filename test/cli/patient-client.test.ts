@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { patientClient } from '../../cli/views/service-activity.ts';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { Client } from '../../src/client/contract.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { startApi } from '../helpers/api.ts';

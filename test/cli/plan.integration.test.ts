@@ -1,11 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { rdctl } from '../helpers/cli.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const validPlan = schemaCheck('plan');
 
 const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'containerd' } });
 

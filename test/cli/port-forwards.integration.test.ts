@@ -3,7 +3,7 @@ import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Client } from '../../src/client/client.ts';
+import type { Client } from '../../src/client/contract.ts';
 import type { ForwardsReport } from '../../src/plan/port-forwards.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { freePort } from '../helpers/free-port.ts';

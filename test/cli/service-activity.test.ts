@@ -4,7 +4,6 @@ import { serviceLine } from '../../cli/views/service-activity.ts';
 import { style } from '../../cli/views/text.ts';
 import { viewFor } from '../../cli/views/view.ts';
 import { workText } from '../../cli/views/work-text.ts';
-import type { Client } from '../../src/client/client.ts';
 import type { Condition, Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { fakeIo } from '../helpers/cli.ts';
@@ -29,13 +28,12 @@ function beside(isTerminal: boolean, prints?: true) {
   const printed: string[] = [];
   let report = (_status: StatusDocument) => {};
   const client = {
-    foreign: false,
-    watch: (draw: (status: StatusDocument) => void, signal: AbortSignal) => {
+    watch(draw: (status: StatusDocument) => void, signal: AbortSignal) {
       report = draw;
       draw(WAITING);
       return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     },
-  } as unknown as Client;
+  };
   const io = { err: (text: string) => printed.push(text), progress: isTerminal } as never;
   const line = { text: workText, afterMs: 1_000, ...(prints ? { prints } : {}) };
   const stop = serviceLine(client, io, line, clock);

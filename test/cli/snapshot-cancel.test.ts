@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { operate } from '../../cli/commands/snapshot/operation.ts';
-import type { Client } from '../../src/client/client.ts';
+import { operate, type SnapshotServer } from '../../cli/commands/snapshot/operation.ts';
 import { RdError } from '../../src/errors.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
@@ -8,17 +7,23 @@ import { fakeIo } from '../helpers/cli.ts';
 async function canceled(message: string, foreign: boolean) {
   const abort = new AbortController();
   const io = fakeIo({ signal: abort.signal });
-  const client = {
+  const unasked = () => Promise.reject(new Error('not in the script'));
+  const client: SnapshotServer['client'] = {
     connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign, reached: { by: 'word' } },
     request: async () => ({ status: 200, statusText: 'OK', headers: {}, body: Buffer.from('') }),
-  } as unknown as Client;
+    backendState: unasked,
+    shutdown: unasked,
+  };
+  // Without a terminal, nothing of it is shown.
+  const reports = {} as NonNullable<SnapshotServer['reports']>;
+  const server = foreign ? { client } : { client, reports };
   const work = async () => {
     abort.abort('SIGINT');
     throw new RdError('ERR_SNAPSHOT', message);
   };
   const cutOff = { message: 'cut off', advice: 'again' };
   const caller = { io, globals: { port: '1' } } as unknown as Parameters<typeof operate>[1]['caller'];
-  return operate(client, { caller, json: true, cancelling: 'Cancelling …', cutOff, work }).then(
+  return operate(server, { caller, json: true, cancelling: 'Cancelling …', cutOff, work }).then(
     () => undefined,
     ({ code, message, advice }: RdError) => ({ code, message, advice }),
   );

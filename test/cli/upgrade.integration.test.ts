@@ -239,7 +239,7 @@ describe('refused, with the program as it was:', () => {
       'https://example.com/?a',
     ]) {
       const { exit, err } = await upgrade('--base-url', base, '--allowed-signers', signers);
-      expect([exit, err]).toEqual([1, expect.stringContaining('cannot be a place of releases')]);
+      expect([exit, err]).toEqual([1, expect.stringContaining('is not a valid release URL')]);
       expect(err).not.toContain('u:p');
     }
     expectUntouched();

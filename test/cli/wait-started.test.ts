@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { waitStarted } from '../../cli/commands/start.ts';
-import type { Client } from '../../src/client/client.ts';
+import { type StartedClient, waitStarted } from '../../cli/commands/start.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
@@ -19,24 +18,27 @@ function pace(): Clock & { slept: number } {
 }
 
 /** A client that plays these responses in turn; the last one repeats. */
-function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client {
+function scripted(answers: Record<string, unknown[]>, foreign: boolean): StartedClient {
   const next = (name: string) => async () => {
     const list = answers[name] ?? [];
     const value = list.length > 1 ? list.shift() : list[0];
     if (value instanceof Error) throw value;
     return value;
   };
-  const partial: Partial<Client> = {
+  const unasked = () => Promise.reject(new Error('not in the script'));
+  return {
     connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign, reached: { by: 'word' } },
-    status: next('status') as Client['status'],
-    backendState: next('backendState') as Client['backendState'],
-    proposal: next('proposal') as Client['proposal'],
+    request: unasked,
+    status: next('status') as StartedClient['status'],
+    backendState: next('backendState') as StartedClient['backendState'],
+    setBackendState: unasked,
+    proposal: next('proposal') as StartedClient['proposal'],
+    planWithLive: unasked,
   };
-  return partial as Client;
 }
 
 const SENT = { version: 19 };
-const wait = (client: Client, clock: Clock, generation?: number, timeoutMs = 600_000) =>
+const wait = (client: StartedClient, clock: Clock, generation?: number, timeoutMs = 600_000) =>
   waitStarted({ client, generation, sent: SENT, timeoutMs, io: fakeIo(), clock });
 
 const status = (generation: number, observedGeneration: number, converged: boolean, backendState = 'STARTED') => ({

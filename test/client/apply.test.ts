@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { applyDesired, isWorse } from '../../src/client/apply.ts';
-import type { ApplyEvent, ApplyInput } from '../../src/client/carry-out.ts';
-import type { Client } from '../../src/client/client.ts';
+import type { ApplyClient, ApplyEvent, ApplyInput } from '../../src/client/carry-out.ts';
+import { carryOutForeign } from '../../src/client/rancher-desktop/apply.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { Deed } from '../../src/plan/deed.ts';
 import { lossesOf } from '../../src/plan/losses.ts';
 import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
 const REQUEST: PlanRequest = {
@@ -57,6 +59,17 @@ interface Script {
   sent?: ApplyReply['sent'];
 }
 
+/** What carries out a plan whose only setting is the engine. */
+function deedOf({ changes }: Plan): Deed {
+  const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
+  return {
+    next: { settings, machine: DEFAULT_MACHINE_OPTIONS },
+    ...(changes.includes(ENGINE_CHANGE) ? { patch: REQUEST.settings } : {}),
+    steps: { extensions: [], forwards: { ensure: [], remove: [] } },
+    after: { settings },
+  };
+}
+
 /** A service that plays a script and records each call. */
 function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'] }: Script) {
   const calls: { call: string; body?: unknown; ifMatch?: string | undefined; tag?: string }[] = [];
@@ -68,49 +81,42 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
     refusals -= 1;
     throw new RdError(code, 'moved');
   };
-  const client: Client = {
-    ...(foreign ? { foreign } : {}),
-    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
-    settings: () => Promise.reject(new Error('not in the script')),
-    plan: () => Promise.reject(new Error('not in the script')),
-    history: async () => [],
-    layers: () => Promise.reject(new Error('not in the script')),
-    planWithLive: async (request) => {
+  const server = {
+    planWithLive: async (request: PlanRequest) => {
       calls.push({ call: 'plan', body: request });
       const plan = plans[Math.min(planned, plans.length - 1)];
       const etag = `"${planned}"`;
       planned += 1;
       if (!plan) throw new Error('no plan in the script');
-      return { plan: { tag: 'a', ...plan }, live: { settings, locks: {}, power: 'started', portForwards: [], etag } };
+      const live = { settings, locks: {}, power: 'started' as const, portForwards: [], etag };
+      return { plan: { tag: 'a', ...plan }, live, ...(foreign ? { deed: deedOf(plan) } : {}) };
     },
-    putSettings: async (body, { ifMatch } = {}) => {
+    putSettings: async (body: JsonObject, { ifMatch }: { ifMatch?: string } = {}) => {
       calls.push({ call: 'put', body, ifMatch });
       refuse('ERR_PRECONDITION_FAILED');
       return { text: 'settings updated; no restart required', generation: 3, ignoredKeys: [] };
     },
-    apply: async (request, tag) => {
+    apply: async (request: PlanRequest, tag: string) => {
       calls.push({ call: 'apply', body: request, tag });
       refuse('ERR_PLAN_STALE');
       return { kind: 'ApplyReply', formatVersion: 1, generation: 3, sent, continues: false };
     },
-    setBackendState: async (state) => {
+    setBackendState: async (state: 'STARTED' | 'STOPPED') => {
       calls.push({ call: 'power', body: state });
       return { text: 'received backend state', generation: 3, ignoredKeys: [] };
     },
     status: async () => (statuses.length > 1 ? (statuses.shift() ?? statusWith()) : (statuses[0] ?? statusWith())),
-    locked: async () => ({}),
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
     request: () => Promise.reject(new Error('not in the script')),
-    proposal: () => Promise.reject(new Error('not in the script')),
-    backendState: () => Promise.reject(new Error('not in the script')),
-    shutdown: () => Promise.reject(new Error('not in the script')),
     addPortForward: () => Promise.reject(new Error('not in the script')),
     removePortForward: () => Promise.reject(new Error('not in the script')),
-  };
+  } satisfies ApplyClient & Parameters<typeof carryOutForeign>[0];
+  const client: ApplyClient = foreign ? { ...server, carryOut: (...plan) => carryOutForeign(server, ...plan) } : server;
   const writes = () => calls.filter(({ call }) => call !== 'plan');
   return { client, calls, writes };
 }
 
-function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { events: ApplyEvent[] } {
+function input(client: ApplyClient, rest: Partial<ApplyInput> = {}): ApplyInput & { events: ApplyEvent[] } {
   const events: ApplyEvent[] = [];
   return {
     client,

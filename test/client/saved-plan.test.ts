@@ -3,8 +3,10 @@ import { checkFresh, checkTarget, readSavedPlan, replayRequest, savePlan } from 
 import { canonicalJson, digestOf } from '../../src/json.ts';
 import type { Change, LiveState, Plan, PlanRequest } from '../../src/plan/change.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
+
+const validPlan = schemaCheck('plan');
 
 const NOW = new Date('2026-01-02T03:04:05Z');
 const SECRET = 'correct horse';

@@ -104,6 +104,13 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
   const apply = (home: string, engine: 'moby' | 'containerd') =>
     must(home, 'apply', '-f', resolve(`examples/${engine}.yaml`));
 
+  /** Once the program in each, which has just been started, listens. */
+  async function answering(served: readonly Served[]): Promise<Served[]> {
+    for (const { port } of served)
+      await expect.poll(() => host.get(`127.0.0.1:${port}/page`).catch(() => '')).toBe('here\n');
+    return [...served];
+  }
+
   /** The containers, and that they answer on their address and port. */
   async function seen(served: readonly Served[]): Promise<string[]> {
     return Promise.all(
@@ -117,9 +124,9 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
 
   test('any sequence of starts, switches, kills and resets leaves both unchanged', async () => {
     await host.startDocker();
-    const neighbours = await prepare(system(), 'theirs');
+    const neighbours = await answering(await prepare(system(), 'theirs'));
     await apply('b', 'moby');
-    neighbours.push(...(await prepare(socketOf('b'), 'second')));
+    neighbours.push(...(await answering(await prepare(socketOf('b'), 'second'))));
     const { bridge, chain, tag, run } = hostPlaces(join(host.folder, 'a/state/drivers/host'));
     const { links = '' } = await host.networkState();
     const known = new Set([...links.matchAll(/"ifname":"(br-[0-9a-f]{12})"/g)].map((found) => found[1] ?? ''));
@@ -139,7 +146,7 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
         await apply('a', 'moby');
         engine = 'moby';
         if (mine.length === 0) {
-          mine = await prepare(socketOf('a'), 'ours');
+          mine = await answering(await prepare(socketOf('a'), 'ours'));
           await makeNetwork(socketOf('a'), 'elsewhere', '192.168.77.0/24');
         }
         for (const { port } of mine) expect(await host.get(`127.0.0.1:${port}/page`)).toBe('here\n');
@@ -218,7 +225,7 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
 
   test('a system docker that comes later, or restarts, changes nothing here, and keeps what it took from our range', async () => {
     await apply('a', 'moby');
-    const ours = await prepare(socketOf('a'), 'ours');
+    const ours = await answering(await prepare(socketOf('a'), 'ours'));
     const before = await seen(ours);
     /** Whether a new container can reach another one by its address. */
     const reaches = async (from: string, { address }: Served) => {
@@ -229,22 +236,21 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
     if (!first || !second) throw new Error('there are no containers');
 
     await host.startDocker();
-    const theirs = await prepare(system(), 'theirs');
+    const theirs = await answering(await prepare(system(), 'theirs'));
     expect(await seen(ours)).toEqual(before);
     expect([await reaches(system(), first), await reaches(system(), second)]).toEqual([false, false]);
 
     await host.stopDocker();
     await host.startDocker();
     expect(await seen(ours)).toEqual(before);
-    for (const { port } of theirs)
-      await expect.poll(() => host.get(`127.0.0.1:${port}/page`).catch(() => '')).toBe('here\n');
+    await answering(theirs);
     expect([await reaches(system(), first), await reaches(system(), second)]).toEqual([false, false]);
 
     await must('a', 'shutdown');
     const { pool } = JSON.parse(readFileSync(join(host.folder, 'a/state/drivers/host/machine.json'), 'utf8'));
     await makeNetwork(system(), 'taken', String(pool).replace('.0.0/16', '.5.0/24'));
     const taken = await serve(system(), 'taken');
-    const kept = await seen([taken]);
+    const kept = await seen(await answering([taken]));
     await apply('a', 'moby');
     expect(await seen([taken])).toEqual(kept);
     expect(await reaches(socketOf('a'), taken)).toBe(false);

@@ -101,7 +101,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
   test(
     "in its engine, its host's disk or QEMU recovers with its data",
     async () => {
-      const { directory, files, rdctl, status, engine, qemu, applied, said, mark, kept } = scene();
+      const { home, directory, files, rdctl, status, engine, qemu, applied, said, mark, kept } = scene();
       smallDisk(directory, () => rdctl('shutdown'));
       await prepareMachine(directory);
       await applied();
@@ -137,6 +137,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
       process.kill(qemu(), 'SIGKILL');
       await expect.poll(async () => runs(files('qemu.pid.json')) && qemu() !== same, POLL).toBe(true);
       await kept();
+      expect(readFileSync(join(home, 'logs', 'service.log'), 'utf8')).toContain('the machine had ended by itself');
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
     },
     LIMIT_MS,

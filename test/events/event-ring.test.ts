@@ -6,6 +6,7 @@ import { createEventRing, type EventRing } from '../../src/events/event-ring.ts'
 import { historyEvents } from '../../src/events/history-events.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
 import { runs } from '../helpers/rounds.ts';
+import { schemaCheck } from '../helpers/schema-check.ts';
 
 const AT = '2026-11-24T12:00:00.000Z';
 const MANY = { events: 1_000_000, characters: 1_000_000_000 };
@@ -67,7 +68,7 @@ describe('the ring', () => {
   });
 
   test('every document is valid', async () => {
-    const { validate } = await import('../../src/settings/validators/event.gen.js');
+    const validate = schemaCheck('event');
     const ring = ringOf([]);
     const all: EventBody[] = [
       changed(2),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { foreignProgress } from '../../src/client/foreign-client.ts';
+import { foreignProgress } from '../../src/client/rancher-desktop/progress.ts';
 import type { BackendState } from '../../src/reconcile/contract.ts';
 
 const RESTART = 'reconfiguring Rancher Desktop to apply changes (this may take a while)';

@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import { createApp } from '../../src/api/app.ts';
-import type { ApiContext } from '../../src/api/context.ts';
-import { limitedLog } from '../../src/api/limited-log.ts';
+import { type ApiPorts, createApp } from '../../src/api/app.ts';
 import { createTransientStore } from '../../src/api/routes/transient-settings.ts';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/connection.ts';
+import type { ServiceClient } from '../../src/client/contract.ts';
 import { requestHeaders } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
@@ -15,6 +14,7 @@ import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
 import type { Covers, Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { steadyClock, systemClock } from '../../src/os/clock.ts';
+import { limitedLog } from '../../src/os/limited-log.ts';
 import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { BackendState, Controllers, Desired, Power } from '../../src/reconcile/contract.ts';
@@ -41,9 +41,9 @@ interface Script {
 
 export interface TestApi {
   app: FastifyInstance;
-  client: Client;
+  client: ServiceClient;
   script: Script;
-  context: ApiContext;
+  ports: ApiPorts;
   logged: { level: string; message: string; values?: Record<string, unknown> }[];
   stops: string[];
   /** What limits the lines about refused requests. */
@@ -55,16 +55,16 @@ export interface TestApiOptions {
   /** None by default, as before the first engine. */
   extensions?: Extensions;
   snapshots?: Snapshots;
-  resetBackend?: ApiContext['resetBackend'];
+  resetBackend?: ApiPorts['resetBackend'];
   settings?: Settings;
   power?: Power;
   lockedBy?: string;
   locks?: JsonObject;
-  driver?: ApiContext['driver'];
+  driver?: ApiPorts['driver'];
   platform?: Platform;
   allowHosts?: string[];
   /** No token is valid by default. */
-  checkToken?: ApiContext['tokens']['check'];
+  checkToken?: ApiPorts['tokens']['check'];
   persist?: DesiredStoreInput['persist'];
   versions?: readonly string[];
   backendLocked?: boolean;
@@ -83,7 +83,7 @@ const noForwards: PortForwards = {
 };
 
 /** Saves nothing and always succeeds. */
-const NO_WATCH: ApiContext['watch'] = {
+const NO_WATCH: ApiPorts['watch'] = {
   status: () => [],
   conditions: () => [],
   notices: () => [],
@@ -168,7 +168,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   const stops: string[] = [];
   const controllers = scripted(script, initial);
   const { portForwards = noForwards, extensions = noExtensions } = options;
-  const log: ApiContext['log'] = (level, message, values) =>
+  const log: ApiPorts['log'] = (level, message, values) =>
     logged.push({ level, message, ...(values ? { values } : {}) });
   const refusalClock = steppedClock();
   const applies = createApplies({
@@ -195,7 +195,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     counters,
     log,
   };
-  const context: ApiContext = {
+  const ports: ApiPorts = {
     credentials: { user: 'user', password: PASSWORD },
     tokens: { check: options.checkToken ?? (async () => ({ kind: 'malformed' })) },
     allowHosts: options.allowHosts ?? [],
@@ -263,7 +263,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       }),
     }),
   };
-  const app = createApp(context);
+  const app = createApp(ports);
   const connection = {
     host: '127.0.0.1',
     port: 6107,
@@ -272,7 +272,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     foreign: false,
     reached: { by: 'word' },
   } as const;
-  return { app, client: createClient(connection, injectTransport(app)), script, context, logged, stops, refusalClock };
+  return { app, client: createClient(connection, injectTransport(app)), script, ports, logged, stops, refusalClock };
 }
 
 function scripted(script: Script, initial: Desired): Controllers {

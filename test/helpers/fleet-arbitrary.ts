@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
 import { put } from '../../src/settings/own.ts';
+import { pastSchema } from './past-schema.ts';
 
 /** Settings versions of the releases that have deployment profiles. */
 export const FLEET_VERSIONS = Array.from({ length: 14 }, (_, index) => index + 6);
@@ -59,7 +60,8 @@ function profileOf(version: number, paths: readonly string[], chosen: Record<str
 function settingsOf(version: number): [string, Node][] {
   const schema =
     [19, 16, 14, 10, 6].find((each) => each <= Math.max(version, 6) && (each !== 19 || version === 19)) ?? 6;
-  const root: Node = JSON.parse(readFileSync(resolve(`schemas/settings/v${schema}.json`), 'utf8'));
+  const root: Node =
+    schema === 19 ? JSON.parse(readFileSync(resolve('schemas/settings/v19.json'), 'utf8')) : pastSchema(schema);
   const known = leaves(root).map(([path, node]): [string, Node] =>
     version === 6 && path === 'extensions' ? [path, EXTENSIONS_OF_6] : [path, node],
   );

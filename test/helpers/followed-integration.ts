@@ -28,7 +28,7 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     ...changes,
   };
   const made = createHostIntegration(input);
-  const status = { ...startApi().context.controllers.status(), power: changes.power ?? 'started' };
+  const status = { ...startApi().ports.controllers.status(), power: changes.power ?? 'started' };
   let latest: LoopStatus = status;
   let listener: (status: LoopStatus) => void = () => undefined;
   const tell = (next: LoopStatus) => {

@@ -1,11 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import type { Journal } from '../../src/features/snapshots/journal.ts';
-import { journalFile } from '../../src/features/snapshots/journal.ts';
+import { type Journal, journalFile } from '../../src/features/snapshots/journal.ts';
 import { createKeptState, type KeptState } from '../../src/features/snapshots/kept-state.ts';
-import type { MaintenanceWork } from '../../src/features/snapshots/maintenance.ts';
 import { type SwapOperations, swapOperations } from '../../src/features/snapshots/swap.ts';
+import type { MaintenanceWork } from '../../src/reconcile/maintenance.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';

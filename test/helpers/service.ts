@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type Client, createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/client/client.ts';
+import type { ServiceClient } from '../../src/client/contract.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -11,7 +12,7 @@ import { temporaryDirectory } from './temp-home.ts';
 
 export interface TestService {
   service: RunningService;
-  client: Client;
+  client: ServiceClient;
   home: string;
   here: Places;
   /** Its environment; a command with the same one finds it. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { withoutDevices } from '../../cli/commands/cp/archive.ts';
+import { withoutDevices } from '../../cli/commands/cp/copy.ts';
 import { readLayers } from '../../src/drivers/image-layers/layers.ts';
 import { extract, fullBudget } from '../../src/features/extensions/extract.ts';
 import { tarReader } from '../../src/os/tar.ts';

@@ -4,7 +4,8 @@ import { foreseenDrift, withSetBackBlocked } from '../../src/plan/foresight.ts';
 import type { FieldMemory, Writer } from '../../src/plan/healing.ts';
 import type { Author } from '../../src/plan/history.ts';
 import { changeName, type KeptProfile } from '../../src/plan/kept.ts';
-import { planFor, requestFor, type Values } from './planning.ts';
+import type { PartialRequest } from '../../src/plan/leave-out.ts';
+import { plannedFor, requestFor, type Values } from './planning.ts';
 
 const NOW = Date.parse('2026-11-24T15:00:00Z');
 const NAMESPACE = 'images.namespace';
@@ -150,19 +151,21 @@ describe('an apply of what is set back', () => {
     ...rest,
   });
   async function blocked(request: PlanRequest, drift: ForeseenDrift[]) {
-    const first = await planFor(live, request);
-    const asked: PlanRequest[] = [];
-    withSetBackBlocked({ ...first, drift }, request, (other) => {
+    const { plan: first, deed } = await plannedFor(live, request);
+    const foreseen = { plan: { ...first, drift }, deed };
+    const asked: PartialRequest[] = [];
+    withSetBackBlocked(foreseen, request, (other) => {
       asked.push(other);
-      return first;
+      return foreseen;
     });
-    const left = asked[0] ? await planFor(live, asked[0]) : first;
-    return { first, plan: withSetBackBlocked({ ...first, drift }, request, () => left) };
+    const left = asked[0] ? await plannedFor(live, asked[0]) : foreseen;
+    return { first, ...withSetBackBlocked(foreseen, request, () => left) };
   }
 
   test('is blocked, and the rest is planned without it', async () => {
     const request = requestFor({ [NAMESPACE]: 'x', [MEMORY]: 4 }, { wishes: [NAMESPACE, MEMORY] });
-    const { first, plan } = await blocked(request, [set(NAMESPACE)]);
+    const { first, plan, deed } = await blocked(request, [set(NAMESPACE)]);
+    expect(deed.patch).toEqual({ version: 19, virtualMachine: { memoryInGB: 4 } });
     expect(plan.changes.map(changeName)).toEqual([MEMORY, NAMESPACE]);
     expect(plan.changes[0]?.blocked).toBeUndefined();
     expect(plan.changes[1]).toMatchObject({

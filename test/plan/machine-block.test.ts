@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
 import { HOST_SUPPORT } from '../../src/drivers/machines/host/index.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { estimatePlan } from '../../src/plan/offline.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
-import { settingsWith } from '../reconcile/worlds.ts';
-import { planFor, requestFor, TARGET } from './planning.ts';
+import { planFor, requestFor } from './planning.ts';
 
 const BLOCK = { mounts: { '/data': 'read-only' as const }, hostPorts: [5432], pauseAfterMinutes: 30 };
 
@@ -40,13 +38,4 @@ test('a driver without a machine refuses the block', async () => {
   };
   const { changes } = await planFor({}, requestFor({}, { machine: { mounts: { '/data': 'writable' } } }), { driver });
   expect(changes).toMatchObject([{ path: 'machine.mounts', blocked: { by: 'unsupported' } }]);
-});
-
-test('offline, the costs are estimates; for another application the block is refused', () => {
-  const request = requestFor({}, { machine: BLOCK });
-  const base = settingsWith();
-  const own = estimatePlan({ request, base, machine: DEFAULT_MACHINE_OPTIONS, target: TARGET });
-  expect(own.changes.map(({ severity }) => severity)).toEqual(['restart', 'live', 'live']);
-  const other = estimatePlan({ request, base, target: TARGET });
-  expect(other.changes.every(({ blocked }) => blocked?.by === 'unsupported')).toBe(true);
 });

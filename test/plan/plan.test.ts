@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
-import { patchOf } from '../../src/plan/diff.ts';
+import { withoutFields } from '../../src/plan/leave-out.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
 import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';
-import { planFor, requestFor, TARGET, type Values } from './planning.ts';
+import { planFor, plannedFor, requestFor, TARGET, type Values } from './planning.ts';
 
 const MUTED = 'diagnostics.mutedChecks';
 const EXTENSIONS = 'application.extensions.installed';
@@ -51,9 +51,9 @@ describe('differences', () => {
       'kubernetes.version': 'v1.30.2+k3s1',
       'experimental.virtualMachine.diskSize': '102400 MiB',
     });
-    const plan = await planFor({ 'kubernetes.version': '1.30.2' }, same);
+    const { plan, deed } = await plannedFor({ 'kubernetes.version': '1.30.2' }, same);
     expect(plan.changes).toEqual([]);
-    expect(patchOf(plan, same, settingsWith({ 'kubernetes.version': '1.30.2' }))).toBeUndefined();
+    expect(deed.patch).toBeUndefined();
   });
 
   test('an empty version is satisfied by any', async () => {
@@ -68,14 +68,14 @@ describe('differences', () => {
       [MUTED]: { A: false, B: true, D: null },
     });
     const live = { 'containerEngine.allowedImages.patterns': ['a', 'b'], [MUTED]: { A: true, C: true, D: true } };
-    const plan = await planFor(live, request);
+    const { plan, deed } = await plannedFor(live, request);
     expect(plan.changes.map(({ severity: _severity, reason: _reason, ...change }) => change)).toEqual([
       { path: 'containerEngine.allowedImages.patterns', action: 'update', before: ['a', 'b'], after: ['b', 'a'] },
       { path: MUTED, key: 'A', action: 'update', before: true, after: false },
       { path: MUTED, key: 'B', action: 'create', after: true },
       { path: MUTED, key: 'D', action: 'delete', before: true },
     ]);
-    expect(patchOf(plan, request, settingsWith(live))).toEqual({
+    expect(deed.patch).toEqual({
       version: 19,
       containerEngine: { allowedImages: { patterns: ['b', 'a'] } },
       diagnostics: { mutedChecks: { A: false, B: true, C: true, D: null } },
@@ -87,9 +87,9 @@ describe('differences', () => {
     const listed = requestFor({ [MUTED]: { A: true } }, { prune: [MUTED] });
     expect((await planFor(live, listed)).changes).toMatchObject([{ key: 'C', action: 'delete' }]);
     const unlisted = requestFor({}, { prune: [MUTED] });
-    const plan = await planFor(live, unlisted);
+    const { plan, deed } = await plannedFor(live, unlisted);
     expect(plan.changes).toMatchObject([{ key: 'A' }, { key: 'C' }]);
-    expect(patchOf(plan, unlisted, settingsWith(live))).toMatchObject({
+    expect(deed.patch).toMatchObject({
       diagnostics: { mutedChecks: { A: null, C: null } },
     });
   });
@@ -106,27 +106,27 @@ describe('differences', () => {
 
   test('the patch has only what differs', async () => {
     const request = requestFor({ 'kubernetes.port': 7000, 'kubernetes.enabled': true, 'images.namespace': 'x' });
-    const plan = await planFor({}, request);
-    expect(patchOf(plan, request, settingsWith())).toEqual({
+    const { deed } = await plannedFor({}, request);
+    expect(deed.patch).toEqual({
       version: 19,
       kubernetes: { port: 7000 },
       images: { namespace: 'x' },
     });
   });
 
-  test('the patch has nothing that the plan does not name', async () => {
-    const plan = await planFor({}, requestFor({ 'kubernetes.port': 7000 }));
+  test('the patch has nothing that is left out', async () => {
     const wider = requestFor({ 'kubernetes.port': 7000, 'images.namespace': 'x' });
-    expect(patchOf(plan, wider, settingsWith())).toEqual({ version: 19, kubernetes: { port: 7000 } });
+    const { deed } = await plannedFor({}, withoutFields(wider, [{ path: 'images.namespace' }]));
+    expect(deed.patch).toEqual({ version: 19, kubernetes: { port: 7000 } });
   });
 
   test('secrets are masked on both sides, but still sent', async () => {
     const password = 'experimental.virtualMachine.proxy.password';
     const request = requestFor({ [password]: 'new secret' });
-    const plan = await planFor({ [password]: 'old secret' }, request);
+    const { plan, deed } = await plannedFor({ [password]: 'old secret' }, request);
     expect(JSON.stringify(plan)).not.toContain('secret');
     expect(plan.changes).toMatchObject([{ before: { sensitive: true }, after: { sensitive: true } }]);
-    expect(JSON.stringify(patchOf(plan, request, settingsWith()))).toContain('new secret');
+    expect(JSON.stringify(deed.patch)).toContain('new secret');
   });
 });
 
@@ -155,7 +155,7 @@ describe('blocked changes', () => {
   test('a locked field is reported with its lock, and the rest continues', async () => {
     const request = requestFor({ 'kubernetes.version': '1.29.4', 'kubernetes.port': 7000 });
     const live = { 'kubernetes.version': '1.30.2' };
-    const plan = await planFor(live, request, { locks, lockedBy: '/etc/rancher-desktop/locked.json' });
+    const { plan, deed } = await plannedFor(live, request, { locks, lockedBy: '/etc/rancher-desktop/locked.json' });
     expect(plan.changes[0]).toMatchObject({
       severity: 'none',
       blocked: {
@@ -165,7 +165,7 @@ describe('blocked changes', () => {
     });
     expect(plan.summary).toMatchObject({ changes: 2, blocked: 1, resets: 0, restarts: 1, severity: 'restart' });
     expect(plan.summary.text).toBe('2 changes, 1 blocked, 1 restart, no data is deleted');
-    expect(patchOf(plan, request, settingsWith(live))).toEqual({ version: 19, kubernetes: { port: 7000 } });
+    expect(deed.patch).toEqual({ version: 19, kubernetes: { port: 7000 } });
   });
 
   test('an equal value and the version are allowed', async () => {
@@ -230,10 +230,10 @@ describe('blocked changes', () => {
 
   test('extensions cannot be changed through settings', async () => {
     const request = requestFor({ [EXTENSIONS]: { 'example/tool': '1.0' } });
-    const plan = await planFor({}, request);
+    const { plan, deed } = await plannedFor({}, request);
     expect(plan.changes).toMatchObject([{ key: 'example/tool', action: 'create', severity: 'live' }]);
     expect(plan.changes[0]?.blocked).toBeUndefined();
-    expect(patchOf(plan, request, settingsWith())).toBeUndefined();
+    expect(deed.patch).toBeUndefined();
   });
 });
 
@@ -431,7 +431,7 @@ test('a change that is only stored restarts nothing', async () => {
 test('thousands of entries are planned and sent at once', async () => {
   const entries = Object.fromEntries(Array.from({ length: 16_000 }, (_, index) => [`CHECK_${index}`, true]));
   const request = requestFor({ [MUTED]: entries });
-  const plan = await planFor({}, request);
+  const { plan, deed } = await plannedFor({}, request);
   expect(plan.changes).toHaveLength(16_000);
-  expect(patchOf(plan, request, settingsWith())).toEqual({ version: 19, diagnostics: { mutedChecks: entries } });
+  expect(deed.patch).toEqual({ version: 19, diagnostics: { mutedChecks: entries } });
 });

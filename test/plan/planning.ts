@@ -1,7 +1,8 @@
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import type { PlanRequest } from '../../src/plan/change.ts';
+import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { PartialRequest } from '../../src/plan/leave-out.ts';
 import { makePlan, type PlanInput } from '../../src/plan/plan.ts';
 import { observe } from '../../src/reconcile/observe.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
@@ -21,12 +22,15 @@ export function requestFor(values: Values, rest: Partial<PlanRequest> = {}): Pla
   return { settings, state: 'unmanaged', prune: [], ...rest };
 }
 
+type Facts = Partial<PlanInput> & { model?: Model };
+
 /** A plan against a backend that runs with `live`, unless another state is given. */
-export async function planFor(
-  live: Values,
-  request: PlanRequest,
-  { model, ...rest }: Partial<PlanInput> & { model?: Model } = {},
-) {
+export async function planFor(live: Values, request: PartialRequest, facts?: Facts): Promise<Plan> {
+  return (await plannedFor(live, request, facts)).plan;
+}
+
+/** The same with its deed. */
+export async function plannedFor(live: Values, request: PartialRequest, { model, ...rest }: Facts = {}) {
   const settings = settingsWith(live);
   const { driver } = memorySimulation({ model: model ?? runningModel(settings), now: () => 1 });
   return makePlan({

@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LiveRoom, MachineSpec, MachineStatus } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
+import { assumed } from '../../src/plan/assumed.ts';
 import { goalOf, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { Change } from '../../src/plan/change.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { isRuntimeChange } from '../../src/plan/runtime-changes.ts';
-import { assumed } from '../../src/reconcile/assumed.ts';
 import { isFutile, nextMachineStep } from '../../src/reconcile/step.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -36,7 +36,7 @@ function machineWith(spec: MachineSpec, room?: LiveRoom): Observed {
 }
 
 function planFor(live: Values, wanted: Values, observed: Observed) {
-  return makePlan({
+  const { plan } = makePlan({
     request: requestFor(wanted),
     live: settingsWith(live),
     machine: DEFAULT_MACHINE_OPTIONS,
@@ -47,6 +47,7 @@ function planFor(live: Values, wanted: Values, observed: Observed) {
     target: TARGET,
     generation: 1,
   });
+  return plan;
 }
 
 function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Values = LIVE) {

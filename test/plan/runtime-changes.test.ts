@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import { assumed } from '../../src/plan/assumed.ts';
 import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
-import { assumed } from '../../src/reconcile/assumed.ts';
 import { isReady, nextStep } from '../../src/reconcile/step.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -87,7 +87,7 @@ test('an empty plan is exactly one for which the loop has nothing to do', async 
   await fc.assert(
     fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, live, power) => {
       const observed = await seenOf(model);
-      const plan = makePlan({
+      const { plan } = makePlan({
         ...{
           request: requestFor({}),
           live,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { assumed } from '../../src/reconcile/assumed.ts';
+import { assumed } from '../../src/plan/assumed.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
@@ -21,9 +21,9 @@ function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor
 describe('a plan while the running state is unknown', () => {
   test('says so, and assumes that everything may run', async () => {
     const plan = await blindPlan({ 'kubernetes.enabled': false }, { 'containerEngine.name': 'containerd' });
-    expect(plan.warnings[0]).toMatch(/^It is not known what runs: the driver does not answer\./);
+    expect(plan.warnings[0]).toMatch(/^Running state unknown: the driver does not answer\./);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
-      'it is not known what runs: the driver does not answer',
+      'running state unknown: the driver does not answer',
       'stops the containers in moby (not counted)',
       'whatever is in moby stays with it and is not visible in containerd',
     ]);

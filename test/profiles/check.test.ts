@@ -84,6 +84,8 @@ table('names', [
 table('older places', [
   [{ version: 14, ...vm({ type: 'qemu' }) }, '1.18', 'darwin', []],
   [{ version: 18, ...vm({ type: 'qemu' }) }, '1.23', 'linux', ['ignored experimental.virtualMachine.type']],
+  [{ application: { debug: true } }, '1.11', 'linux', []],
+  [{ application: { debug: true } }, '1.12', 'linux', ['refused version']],
   [{ version: 4, telemetry: false }, '1.20', 'darwin', []],
   [{ version: 4, telemetry: false }, '1.20', 'win32', ['ignored telemetry']],
   [{ version: 4, kubernetes: { suppressSudo: true } }, '1.9', 'linux', []],

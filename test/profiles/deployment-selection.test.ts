@@ -147,7 +147,7 @@ describe('chosen settings', () => {
     [
       { only: ['kubernetes.memoryInGB'] },
       '--only "kubernetes.memoryInGB": no such setting or section',
-      "It is now called virtualMachine.memoryInGB. With --keep-version, the names of the input's version are accepted too.",
+      "It is now called virtualMachine.memoryInGB (since settings version 5). With --keep-version, the names of the input's version are accepted too.",
     ],
     [{ except: ['version'] }, '--except version: the application does not start with a profile that has no version'],
   ])('%j is refused', async (choice, message, advice) => {

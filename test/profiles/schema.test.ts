@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadDesired } from '../../profiles/document/load.ts';
-import { validate as editorAccepts } from '../../src/settings/validators/profile.gen.js';
+import { schemaCheck } from '../helpers/schema-check.ts';
+
+const editorAccepts = schemaCheck('profile');
 
 const HEAD = 'apiVersion: rdctl/v1\nkind: Profile\n';
 const SETTINGS = `${HEAD}settings: { version: 19 }\n`;

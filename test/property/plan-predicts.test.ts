@@ -2,16 +2,15 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { goalOf } from '../../src/plan/backend.ts';
-import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { PlanRequest } from '../../src/plan/change.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
-import { patchOf } from '../../src/plan/diff.ts';
+import type { PlannedDeed } from '../../src/plan/deed.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { expectedSteps } from '../../src/plan/prediction.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
-import { mergeSettings } from '../../src/settings/merge.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -63,11 +62,12 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     await quiet();
     controllers.desire({ ...desired, power, generation: 2 });
     await quiet();
-    const plan = planOf(live, power);
-    const patch = patchOf(plan, request, live);
+    const { plan, deed } = planOf(live, power);
+    const { patch } = deed;
     const seen = controllers.observed();
-    const after = withExtensions(plan, patch ? mergeSettings(live, patch) : live);
-    const powerAfter = request.state === 'unmanaged' ? power : request.state;
+    const after = deed.after.settings;
+    const powerAfter = deed.next.power ?? power;
+    expect(powerAfter).toBe(request.state === 'unmanaged' ? power : request.state);
     // The wire format names the Spin operator even while the cluster is off, where nothing is restarted for it.
     const reasons = Object.keys(restartReasons(after, controllers.observed(), SIMULATED_INFO, live)).filter(
       (path) => after.kubernetes.enabled || path !== 'experimental.kubernetes.options.spinkube',
@@ -87,7 +87,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
       .log()
       .slice(before)
       .map((record) => ({ ...record, name: `${record.part} ${record.do}` }));
-    const second = planOf(after, powerAfter);
+    const { plan: second } = planOf(after, powerAfter);
     const goal = goalOf({ settings: after, machine: DEFAULT_MACHINE_OPTIONS, power: powerAfter }, SIMULATED_INFO);
     const expected = expectedSteps(consequencesOf(goal, seen, SIMULATED_INFO));
     return { plan, patch, reasons, steps, states, ready, status, counted, second, powerAfter, running, expected };
@@ -95,7 +95,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     await controllers.close();
   }
 
-  function planOf(settings: Settings, now: 'started' | 'stopped'): Plan {
+  function planOf(settings: Settings, now: 'started' | 'stopped'): PlannedDeed {
     const observed = controllers.observed();
     const at = { observed, driver: SIMULATED_INFO, locks: {}, target: TARGET, generation: 2 };
     return makePlan({ ...at, request, live: settings, machine: DEFAULT_MACHINE_OPTIONS, power: now });
@@ -166,18 +166,6 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
     { numRuns: runs(400) },
   );
 });
-
-/** The settings after the service has installed and uninstalled the extensions of the plan. */
-function withExtensions({ changes }: Plan, settings: Settings): Settings {
-  const copy = structuredClone(settings);
-  const { installed } = copy.application.extensions;
-  for (const { path, key = '', after, blocked } of changes) {
-    if (path !== EXTENSIONS || blocked) continue;
-    if (typeof after === 'string') installed[key] = after;
-    else delete installed[key];
-  }
-  return copy;
-}
 
 function isEngine(part: string): boolean {
   return part === 'moby' || part === 'containerd';

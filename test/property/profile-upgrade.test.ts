@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseDocument as parseYaml } from 'yaml';
@@ -8,6 +7,7 @@ import { checkSettings } from '../../src/settings/check.ts';
 import { leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
+import { pastSchema } from '../helpers/past-schema.ts';
 import { runs } from '../helpers/rounds.ts';
 import { COMMENT, diceOf, writtenAs } from '../helpers/yaml-layout.ts';
 
@@ -23,7 +23,7 @@ function leavesOf(version: number): Leaf[] {
   const shape = SHAPES.findLast((from) => from <= version) ?? 4;
   const known = LEAVES.get(shape);
   if (known) return known;
-  const schema: JsonValue = JSON.parse(readFileSync(`schemas/settings/v${shape}.json`, 'utf8'));
+  const schema = pastSchema(shape);
   const found = below(schema, '').filter(([path]) => path !== 'version');
   LEAVES.set(shape, found);
   return found;

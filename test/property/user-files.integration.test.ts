@@ -124,7 +124,7 @@ async function world() {
   }
 
   async function plan(step: Step) {
-    return makePlan({
+    const { plan: made } = makePlan({
       machine: DEFAULT_MACHINE_OPTIONS,
       request: {
         settings: {
@@ -145,6 +145,7 @@ async function world() {
       generation: 1,
       ...facts(await user.userFiles()),
     });
+    return made;
   }
 
   return {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lookLimitMs, NO_LOOKS, timeoutText, waitingText, withLook } from '../../src/reconcile/look-limit.ts';
+import { lookLimitMs, NO_LOOKS, timeoutText, waitingText, withLook } from '../../src/reconcile/observe.ts';
 
 const after = (...looks: (number | 'timed out')[]) => looks.reduce(withLook, NO_LOOKS);
 const late = 'timed out' as const;

@@ -7,7 +7,7 @@ import type { Clock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { STABLE_MS } from '../../src/reconcile/ends.ts';
-import { LOOK_LIMIT_MS } from '../../src/reconcile/look-limit.ts';
+import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 

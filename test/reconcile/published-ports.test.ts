@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EngineStatus, PublishedPort } from '../../src/drivers/driver.ts';
-import { withContainers } from '../../src/reconcile/published-ports.ts';
+import { withContainers } from '../../src/reconcile/status-document.ts';
 
 const running: EngineStatus = {
   state: 'running',

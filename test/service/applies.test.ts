@@ -1,28 +1,19 @@
 import { expect, test, vi } from 'vitest';
 import { RdError } from '../../src/errors.ts';
-import type { Change, PlanRequest } from '../../src/plan/change.ts';
+import type { DeedSteps } from '../../src/plan/deed.ts';
+import type { ExtensionStep } from '../../src/plan/extension-changes.ts';
+import type { ForwardSteps } from '../../src/plan/port-forwards.ts';
 import { createApplies } from '../../src/service/applies.ts';
-import { planWith, statusWith } from '../helpers/plans.ts';
+import { statusWith } from '../helpers/plans.ts';
 
-const EXTENSIONS = 'application.extensions.installed';
 const FORWARD = { namespace: 'default', service: 'web', k8sPort: 80 };
-const change = (rest: Partial<Change>): Change => ({
-  path: EXTENSIONS,
-  action: 'create',
-  severity: 'live',
-  reason: 'it is new',
-  ...rest,
-});
-const INSTALL = change({ key: 'example/new', after: '2' });
-const UNINSTALL = change({ key: 'example/old', action: 'delete', before: '1' });
-const OPEN = change({ path: 'portForwards', key: 'default/web:80', after: 8080 });
-const CLOSE = change({ path: 'portForwards', key: 'default/db:5432', action: 'delete', before: 5432 });
+const NO_STEPS: ForwardSteps = { ensure: [], remove: [] };
+const INSTALL: ExtensionStep = { what: 'install', id: 'example/new:2' };
+const UNINSTALL: ExtensionStep = { what: 'uninstall', id: 'example/old' };
+const OPEN: ForwardSteps = { ensure: [{ ...FORWARD, hostPort: 8080 }], remove: [] };
+const CLOSE = { namespace: 'default', service: 'db', k8sPort: 5432 };
+const stepsWith = (extensions: ExtensionStep[], forwards = NO_STEPS): DeedSteps => ({ extensions, forwards });
 const OPENED = `open ${JSON.stringify({ ...FORWARD, hostPort: 8080 })}`;
-const REQUEST: PlanRequest = {
-  ...{ settings: {}, state: 'unmanaged', prune: [] },
-  portForwards: { entries: [{ ...FORWARD, hostPort: 8080 }], exclusive: true },
-};
-
 /** Everything succeeds; a test scripts the failures. */
 function stage(status = statusWith()) {
   const calls: string[] = [];
@@ -69,9 +60,11 @@ async function ended({ applies }: ReturnType<typeof stage>) {
   return applies.report();
 }
 
-test('creates port forwards, then removes extensions before it installs others', async () => {
+test('closes and opens port forwards, then changes extensions in their order', async () => {
   const running = stage();
-  running.applies.reserve(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  running.applies
+    .reserve(stepsWith([UNINSTALL, INSTALL], { ...OPEN, remove: [CLOSE] }))
+    ?.begin(7, { by: { how: 'apply' } });
   expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
   expect(await ended(running)).toEqual({
     generation: 7,
@@ -88,7 +81,7 @@ test('creates port forwards, then removes extensions before it installs others',
 
 test('does nothing for a plan without such steps', () => {
   const { applies } = stage();
-  expect(applies.reserve(planWith([change({ path: 'images.showAll' })]), REQUEST)).toBeUndefined();
+  expect(applies.reserve(stepsWith([]))).toBeUndefined();
   expect(applies.report()).toBeUndefined();
 });
 
@@ -96,8 +89,8 @@ test('a failure is reported with its cause, and does not block the rest', async 
   const running = stage();
   const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
-  const second = change({ key: 'example/second', after: '1' });
-  running.applies.reserve(planWith([INSTALL, second, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  const second: ExtensionStep = { what: 'install', id: 'example/second:1' };
+  running.applies.reserve(stepsWith([INSTALL, second], OPEN))?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     state: 'failed',
     error: {
@@ -111,14 +104,14 @@ test('a failure is reported with its cause, and does not block the rest', async 
 test('waits until extensions have seen the new engine', async () => {
   const running = stage();
   running.install.mockRejectedValueOnce(new RdError('ERR_NOT_READY', 'not ready yet'));
-  running.applies.reserve(planWith([INSTALL]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  running.applies.reserve(stepsWith([INSTALL]))?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({ state: 'done' });
   expect(running.install).toHaveBeenCalledTimes(2);
 });
 
 test('without a backend, extensions stay unchanged', async () => {
   const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
-  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  running.applies.reserve(stepsWith([INSTALL], OPEN))?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state is ERROR') },
   });
@@ -129,7 +122,7 @@ test('reports a forward that cannot be created', async () => {
   const running = stage();
   running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension'));
-  running.applies.reserve(planWith([OPEN, INSTALL]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  running.applies.reserve(stepsWith([INSTALL], OPEN))?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     error: {
       code: 'ERR_PORT_IN_USE',
@@ -145,7 +138,7 @@ test('stops when the service ends', async () => {
     running.applies.close();
     throw new RdError('ERR_NOT_READY', 'called off');
   });
-  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
+  running.applies.reserve(stepsWith([INSTALL], OPEN))?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_STOPPED' } });
   expect(running.calls).toEqual([OPENED]);
 });
@@ -153,14 +146,14 @@ test('stops when the service ends', async () => {
 test('runs one at a time: reserved, running, and free again at the end or on release', async () => {
   const running = stage();
   const { applies } = running;
-  const plan = planWith([OPEN]);
+  const steps = stepsWith([], OPEN);
   const refused = { code: 'ERR_BACKEND_LOCKED' };
-  const first = applies.reserve(plan, REQUEST);
-  expect(() => applies.reserve(plan, REQUEST)).toThrow(expect.objectContaining(refused));
+  const first = applies.reserve(steps);
+  expect(() => applies.reserve(steps)).toThrow(expect.objectContaining(refused));
   first?.release();
-  applies.reserve(plan, REQUEST)?.begin(7, { by: { how: 'apply' } });
+  applies.reserve(steps)?.begin(7, { by: { how: 'apply' } });
   // Also for a plan without such steps: what it was based on is about to change.
-  expect(() => applies.reserve(planWith([]), REQUEST)).toThrow(expect.objectContaining(refused));
+  expect(() => applies.reserve(stepsWith([]))).toThrow(expect.objectContaining(refused));
   expect(await ended(running)).toMatchObject({ state: 'done' });
-  expect(applies.reserve(plan, REQUEST)).toBeDefined();
+  expect(applies.reserve(steps)).toBeDefined();
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
-import { type ConvergenceEvent, watchConvergence } from '../../src/service/convergence.ts';
+import { type ConvergenceEvent, watchConvergence } from '../../src/service/metrics.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { failing, NO_CLUSTER, start } from '../reconcile/loop.ts';
 import { settingsWith } from '../reconcile/worlds.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { readHistory } from '../../src/state/history-file.ts';
 import { rdctl } from '../helpers/cli.ts';
@@ -21,6 +21,7 @@ export async function coverScene(options: TestServiceOptions = {}) {
   for (const version of ['1.33.4', '1.32.8', '1.31.2']) writeFileSync(join(cwd, `${version}.json`), cluster(version));
   const run = (...argv: string[]) => rdctl(argv, { env, cwd });
   const file = join(here.state, 'drivers', 'simulated', 'machine.json');
+  const entries = () => readHistory(here.historyFile);
   const model = (): Model => JSON.parse(readFileSync(file, 'utf8'));
   return {
     ...running,
@@ -35,7 +36,12 @@ export async function coverScene(options: TestServiceOptions = {}) {
     apply: (version: string, ...flags: string[]) => run('apply', '-f', `${version}.json`, ...flags),
     reset: (body: object) =>
       running.client.request({ method: 'PUT', path: '/v1/k8s_reset', body: JSON.stringify(body) }),
-    entries: () => readHistory(here.historyFile),
+    entries,
+    /** The last entry, with its outcome, which is recorded after the reply. */
+    async concluded() {
+      await expect.poll(async () => (await entries()).at(-1)).toHaveProperty('outcome');
+      return (await entries()).at(-1);
+    },
     async names(): Promise<string[]> {
       const { body } = await running.client.request({ method: 'GET', path: '/v1/snapshots' });
       return JSON.parse(body.toString()).map(({ name }: { name: string }) => name);

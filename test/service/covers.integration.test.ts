@@ -9,14 +9,14 @@ import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
 
 describe('an apply that destroys data', () => {
   test('makes a snapshot first, which its entry in the history names, and which brings the data back', async () => {
-    const { apply, run, addImage, model, entries, names, client, isClean, converged } = await coverScene();
+    const { apply, run, addImage, model, concluded, names, client, isClean, converged } = await coverScene();
     addImage('precious');
     const plan = JSON.parse((await run('plan', '-f', '1.32.8.json', '-o', 'json')).out);
     expect(plan.snapshot).toEqual({ bytes: expect.any(Number) });
     expect(plan.blastRadius.at(-1)).toMatchObject({ lost: true, consent: 'kubernetes-reset' });
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(0);
-    const entry = (await entries()).at(-1);
+    const entry = await concluded();
     const snapshot = `before-generation-${entry?.generation}`;
     expect(entry).toMatchObject({
       by: { how: 'apply', consent: { items: ['kubernetes-reset'], by: 'flag' } },
@@ -191,10 +191,10 @@ describe('an apply that destroys data', () => {
 
 describe('a reset', () => {
   test.each(['fast', 'wipe'] as const)('%s is recorded with a snapshot that brings the data back', async (mode) => {
-    const { reset, run, addImage, model, entries, names, isClean, converged } = await coverScene();
+    const { reset, run, addImage, model, concluded, names, isClean, converged } = await coverScene();
     addImage('precious');
     expect((await reset({ mode })).body.toString()).toBe(`Rancher Desktop ${mode} reset successful`);
-    const entry = (await entries()).at(-1);
+    const entry = await concluded();
     const snapshot = `before-generation-${entry?.generation}`;
     expect(entry).toMatchObject({
       by: { how: 'reset' },
@@ -235,11 +235,11 @@ describe('a reset', () => {
   });
 
   test('that fails is recorded as failed, and keeps its snapshot', async () => {
-    const { reset, entries, here, names } = await coverScene();
+    const { reset, concluded, here, names } = await coverScene();
     // In the way of the data that is set aside.
     mkdirSync(join(here.state, 'drivers', 'simulated', 'machine.json.before-restore'));
     expect((await reset({ mode: 'wipe' })).status).toBe(500);
-    const entry = (await entries()).at(-1);
+    const entry = await concluded();
     expect(entry?.outcome).toMatchObject({ result: 'failed', reason: expect.stringContaining('is in the way') });
     expect(await names()).toEqual([`before-generation-${entry?.generation}`]);
   });

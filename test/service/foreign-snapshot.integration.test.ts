@@ -1,5 +1,17 @@
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
@@ -91,6 +103,15 @@ test('the key is in no snapshot, for the user alone, and stays with the snapshot
   const { here, home } = service;
   const key = join(here.data, 'snapshots.key');
   expect(statSync(key).mode & 0o777).toBe(0o600);
+  if (process.getuid?.() === 0) {
+    // Another user who can enter all the directories above.
+    for (let above = here.data; ![tmpdir(), '/'].includes(above); above = dirname(above)) chmodSync(above, 0o755);
+    const asNobody = (program: string, path: string) =>
+      execFileSync(program, [path], { uid: 65_534, gid: 65_534, stdio: 'pipe', encoding: 'utf8' });
+    expect(asNobody('ls', here.data)).toContain('snapshots.key');
+    expect(() => asNobody('cat', key)).toThrow(/Permission denied/);
+    chmodSync(here.data, 0o700);
+  }
   const { key: secret } = JSON.parse(readFileSync(key, 'utf8'));
   expect(secret).toMatch(/^[0-9a-f]{64}$/);
   for (const name of readdirSync(here.snapshots, { recursive: true, encoding: 'utf8' })) {

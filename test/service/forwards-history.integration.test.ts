@@ -51,20 +51,24 @@ test('a forward made alone has an entry of its own, and a rollback brings it bac
   await forward('POST', other);
   await forward('DELETE');
   await forward('DELETE');
-  expect((await entries()).map(brief)).toEqual([
-    ['api', [{ path: PATH, key: WEB, after: one }], 'converged'],
-    ['api', [{ path: PATH, key: WEB, before: one, after: other }], 'converged'],
-    ['api', [{ path: PATH, key: WEB, before: other }], 'converged'],
-  ]);
+  await expect
+    .poll(async () => (await entries()).map(brief))
+    .toEqual([
+      ['api', [{ path: PATH, key: WEB, after: one }], 'converged'],
+      ['api', [{ path: PATH, key: WEB, before: one, after: other }], 'converged'],
+      ['api', [{ path: PATH, key: WEB, before: other }], 'converged'],
+    ]);
   expect(await client.status()).toMatchObject({ generation: generation + 3, converged: true });
   expect((await run('rollback', '--plan')).out).toContain(`+ portForwards[${WEB}]: ${other}`);
   expect((await run('rollback', String(generation + 1))).exit).toBe(0);
   expect(stored()).toEqual([one]);
-  expect((await entries()).at(-1)).toMatchObject({
-    by: { how: 'rollback', to: generation + 1 },
-    changes: [{ path: PATH, key: WEB, after: one }],
-    outcome: { result: 'converged' },
-  });
+  await expect
+    .poll(async () => (await entries()).at(-1))
+    .toMatchObject({
+      by: { how: 'rollback', to: generation + 1 },
+      changes: [{ path: PATH, key: WEB, after: one }],
+      outcome: { result: 'converged' },
+    });
   expect((await run('rollback')).exit).toBe(0);
   expect(stored()).toEqual([]);
   expect((await run('history', '--path', PATH)).out).toContain(`portForwards[${WEB}]: ${one} → ${other}`);
@@ -127,10 +131,12 @@ test('a forward that cannot be opened is the reason why the apply failed', async
   profile(`portForwards: [{ namespace: default, service: web, k8sPort: 80, hostPort: ${port} }]
 settings: { version: 19 }`);
   expect((await run('apply', '-f', 'p.yaml')).exit).toBe(1);
-  expect((await entries()).at(-1)?.outcome).toMatchObject({
-    result: 'failed',
-    reason: expect.stringContaining(`127.0.0.1:${port} is in use`),
-  });
+  await expect
+    .poll(async () => (await entries()).at(-1)?.outcome)
+    .toMatchObject({
+      result: 'failed',
+      reason: expect.stringContaining(`127.0.0.1:${port} is in use`),
+    });
 });
 
 test('forwards that a killed service had announced are completed by the next one', async () => {

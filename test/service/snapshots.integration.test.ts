@@ -290,7 +290,7 @@ test('the lock of a killed service is removed together with its unfinished work'
   expect(await service.converged()).toMatchObject({
     backendState: 'STARTED',
     notices: [
-      'The last service ended in the middle of this: Creating snapshot "x"; what it had begun is removed. A backend that was stopped for it starts again, if it is to run.',
+      'The last service ended in the middle of this: Creating snapshot "x"; what it had begun is removed. The backend restarts if its desired state is started.',
     ],
   });
   expect(existsSync(first.here.backendLock)).toBe(false);

@@ -12,8 +12,8 @@ test('a service whose driver does not answer guarantees nothing in its plans', a
   const plan = await client.plan({ settings: WANTED, state: 'unmanaged', prune: [] });
   expect(plan.summary).toMatchObject({ nothingLost: false, restarts: 1 });
   expect(plan.changes).toMatchObject([{ path: 'containerEngine.name', severity: 'restart' }]);
-  expect(plan.blastRadius[0]?.what).toMatch(/^it is not known what runs: /);
-  expect(plan.warnings.filter((warning) => warning.includes('not known'))).toHaveLength(1);
+  expect(plan.blastRadius[0]?.what).toMatch(/^running state unknown: /);
+  expect(plan.warnings.filter((warning) => warning.startsWith('Running state unknown'))).toHaveLength(1);
 
   expect(await client.proposal(WANTED)).toHaveProperty(['containerEngine.name']);
   expect((await client.putSettings(WANTED)).text).not.toContain('no restart required');

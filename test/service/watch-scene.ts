@@ -1,5 +1,4 @@
 import { onTestFinished } from 'vitest';
-import type { Keep } from '../../src/api/context.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { FileDrift } from '../../src/features/host-integration/file-drift.ts';
 import type { Clock } from '../../src/os/clock.ts';
@@ -8,6 +7,7 @@ import type { Author, HistoryEntry } from '../../src/plan/history.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import type { ApplyWork } from '../../src/reconcile/status-document.ts';
 import { createPlanner } from '../../src/service/planner.ts';
+import type { Keep } from '../../src/service/watch/keeper.ts';
 import { createWatch } from '../../src/service/watch/watch.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
@@ -80,7 +80,7 @@ export function watchScene(options: SceneOptions = {}) {
     logged.push({ level, message, ...(values ? { values } : {}) });
   const planner = createPlanner({
     ...{ store, log, driver: SIMULATED_INFO, host: { platform: 'linux', arch: 'x64' }, idle: false, home: '/home/x' },
-    counters: { settingsPuts: 0, settingsWrites: 0 },
+    counters: { settingsWrites: 0 },
     kubernetesVersions: () => undefined,
     measured: () => [],
     foresee: (write) => watch.foresee(write),
@@ -88,7 +88,7 @@ export function watchScene(options: SceneOptions = {}) {
     clock,
     controllers: { observed: () => runsWith(settings), status: () => ({ backendState: 'STARTED' }) } as never,
     portForwards: { list: () => ({ portForwards: [] }) } as never,
-    applies: { reserve: () => undefined, report: () => work },
+    applies: { reserve: () => undefined },
   });
   const records: KeptRecord[] = options.stored === undefined ? [] : JSON.parse(options.stored);
   let fileDrift: FileDrift[] = [];

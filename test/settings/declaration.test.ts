@@ -67,8 +67,10 @@ test('no two flags share a name', () => {
 });
 
 test('the declared version is the newest one', () => {
-  const versions = readdirSync('schemas/settings').map((name) => Number(/^v(\d+)\.json$/.exec(name)?.[1]));
-  expect(versions.sort((a, b) => a - b)).toEqual([4, 6, 10, 14, 16, SCHEMA_VERSION]);
+  const versions = readdirSync('schemas/settings')
+    .flatMap((name) => /^v(\d+)\.json$/.exec(name)?.[1] ?? [])
+    .map(Number);
+  expect(versions.sort((a, b) => a - b)).toEqual([SCHEMA_VERSION]);
 });
 
 describe('defaults', () => {

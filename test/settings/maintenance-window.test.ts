@@ -41,15 +41,15 @@ test.each([
 });
 
 test.each([
-  ['', 'is not a time of a week'],
+  ['', 'is not a weekly time window'],
   ['Sat', 'has days without a time'],
-  ['Sat 02:00', 'is not a time of a week'],
+  ['Sat 02:00', 'is not a weekly time window'],
   ['Sat 02:00-02:00', 'is empty'],
   ['Sat 02:60-03:00', 'is not a time of a day'],
   ['Sat 24:00-25:00', 'is not a time of a day'],
-  ['Saturday 02:00-03:00', 'is not a time of a week'],
-  ['Mon-Wed-Fri 02:00-03:00', 'is not a time of a week'],
-  ['Sat 02:00-03:00,', 'is not a time of a week'],
+  ['Saturday 02:00-03:00', 'is not a weekly time window'],
+  ['Mon-Wed-Fri 02:00-03:00', 'is not a weekly time window'],
+  ['Sat 02:00-03:00,', 'is not a weekly time window'],
 ])('%j is refused', (text, problem) => {
   expect(parseWindow(text)).toMatchObject({ message: expect.stringContaining(problem) });
 });

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
@@ -8,6 +7,7 @@ import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 import { checkEach } from '../helpers/check-each.ts';
+import { pastSchema } from '../helpers/past-schema.ts';
 
 const SHAPES = [1, 6, 10, 14, 16];
 
@@ -19,7 +19,7 @@ interface Leaf {
 /** Every leaf of a version's schema, with two values for it. */
 function leavesOf(version: number): Leaf[] {
   const shape = SHAPES.findLast((from) => from <= version) ?? 1;
-  const schema: JsonValue = JSON.parse(readFileSync(`schemas/settings/v${shape === 1 ? 4 : shape}.json`, 'utf8'));
+  const schema = pastSchema(shape);
   return below(schema, '').filter(({ path }) => path !== 'version');
 }
 

@@ -91,6 +91,16 @@ describe('documents with errors', () => {
     ['a control character', 'a: 1\nb: \u0000\n', ['p.yaml:2:4: the document contains the control character U+0000']],
     ['brackets without end', '['.repeat(10_000), ['p.yaml:1:101: the document is nested too deeply']],
     ['objects without end', '{"a":'.repeat(10_000), ['p.yaml:1:501: the document is nested too deeply']],
+    [
+      'values of values in an object',
+      `{${'"a": '.repeat(30_000)}`,
+      ['p.yaml:1:502: the document is nested too deeply'],
+    ],
+    [
+      'a smaller indent that is none of those above, again and again',
+      `a:\n  b:\n${'    c: 1\n   d: 1\n'.repeat(10_000)}`,
+      ['p.yaml:199:8: the document is nested too deeply'],
+    ],
     ['lists in lists', '- '.repeat(10_000), ['p.yaml:1:201: the document is nested too deeply']],
     ['more parts than any settings have', '- a\n'.repeat(200_000), ['p.yaml:50000:4: the document has too many parts']],
     ['ten megabytes', 'a'.repeat(10 * 1024 * 1024), ['p.yaml:1:1: the document has 10.0 MiB; at most 1 MiB is read']],
@@ -159,7 +169,7 @@ describe('documents with errors', () => {
 
   test('unlimited indentation', () => {
     const lines = Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`);
-    expect(findings(lines.join(''))).toEqual(['p.yaml:100:101: the document is nested too deeply']);
+    expect(findings(lines.join(''))).toEqual(['p.yaml:101:101: the document is nested too deeply']);
   });
 
   test('exponential aliases', () => {

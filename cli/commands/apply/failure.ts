@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PlanClient, ServiceClient } from '../../../src/client/contract.ts';
 import { stoppedError } from '../../../src/client/converge.ts';
 import type { Service } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -16,8 +17,9 @@ const WARNING = 40;
 export async function withRollbackAdvice(error: unknown, service: Service, where: Places): Promise<never> {
   const { client } = service;
   const { logs } = where;
-  // Another application's logs are not ours to read.
-  if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || client.foreign) throw error;
+  const { history } = client;
+  // Without a history there is no rollback to advise, and the logs are those of another application, which are not ours to read.
+  if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || !history) throw error;
   const [engine, outcome] = await client.status().then(
     (status) => [status.engine.name, status.transaction?.state] as const,
     () => [],
@@ -39,15 +41,15 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
   throw new RdError('ERR_CONVERGE_FAILED', error.message, {
     cause: error,
     details,
-    advice: error.advice ?? (await rollbackAdvice(service)),
+    advice: error.advice ?? (await rollbackAdvice(client, history)),
   });
 }
 
 /** A rollback may be rejected: a disk that has grown never shrinks. */
-async function rollbackAdvice({ client }: Service): Promise<string> {
+async function rollbackAdvice(client: PlanClient, history: ServiceClient['history']): Promise<string> {
   try {
     const { lastChange, rollbackRequest, sinceReset } = await import('../../../src/client/history.ts');
-    const entries = sinceReset(await client.history());
+    const entries = sinceReset(await history());
     await client.plan(rollbackRequest(entries, lastChange(entries).to).request);
   } catch (error) {
     // No other failure here means that the rollback would be rejected.
@@ -68,11 +70,12 @@ const CONNECTION_ERRORS: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION
  */
 export async function withServiceExit(
   error: unknown,
-  { client, status }: Service,
+  { status }: Service,
   where: Places,
   sent: boolean,
 ): Promise<never> {
-  if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
+  // Of another application, no process is known.
+  if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || status.pid === 0) throw error;
   const { processTable } = await import('../../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const { homeService } = await import('../../../src/client/home-service.ts');

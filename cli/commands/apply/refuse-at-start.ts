@@ -1,5 +1,5 @@
-import { refuseBlockedAtStart, type Skips } from '../../../src/client/blocked-at-start.ts';
-import { acceptedRequest, storedSettings } from '../../../src/client/offline.ts';
+import { refuseUnskipped } from '../../../src/client/apply.ts';
+import { storedSettings } from '../../../src/client/offline.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { type ErrorCode, RdError } from '../../../src/errors.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
@@ -8,6 +8,11 @@ import { hostOf, policiesOf } from '../../arguments/environment.ts';
 import type { Io } from '../../command.ts';
 import { estimate } from '../plan/estimate.ts';
 import { nextDriver } from '../plan/next-driver.ts';
+
+interface Skips {
+  skipLocked: boolean;
+  skipUnsupported: boolean;
+}
 
 interface StartRequest extends Skips {
   request: PlanRequest;
@@ -34,16 +39,9 @@ export async function refuseAtStart({ request, driver, how, name, ...skips }: St
   const host = hostOf(io);
   try {
     const stored = await storedSettings(where, host.platform, host, await policiesOf(io, host));
-    const { info } = await nextDriver(io, stored.driver, driver);
-    if (!info) return;
-    const plan = await estimate(request, io, { driver, how, name });
-    refuseBlockedAtStart({
-      request: acceptedRequest(request, stored, host),
-      stored,
-      driver: info,
-      estimate: plan,
-      ...skips,
-    });
+    const { atRest } = await nextDriver(io, stored.driver, driver);
+    if (!atRest) return;
+    refuseUnskipped(await estimate(request, io, { driver, how, name }), skips);
   } catch (error) {
     if (!(error instanceof RdError) || REFUSALS.includes(error.code)) throw error;
   }

@@ -9,7 +9,7 @@ import type { Caller } from '../../command.ts';
 import { authorText, changesBrief, returnText, timeText } from '../../views/history-text.ts';
 import type { View } from '../../views/view.ts';
 import { entryAt, generationIn, storedNames } from '../history.ts';
-import type { RequestedState } from './run.ts';
+import type { RequestedState } from './service.ts';
 
 type Rollback = RequestedState & { asked: ReturnType<typeof rollbackRequest> };
 
@@ -62,7 +62,7 @@ async function snapshotsOf(service: Service | undefined, { io }: Caller): Promis
 
 async function historyOf(service: Service | undefined, historyFile: string): Promise<HistoryEntry[]> {
   if (!service) return readHistory(historyFile);
-  if (!service.client.foreign) return service.client.history();
+  if (service.client.history) return service.client.history();
   throw new RdError(
     'ERR_WRONG_TARGET',
     `Only ${PRODUCT.name} has a history; the running application is ${service.status.product}.`,

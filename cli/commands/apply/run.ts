@@ -1,76 +1,19 @@
-import type { Locate } from '../../../profiles/document/load.ts';
 import { applyDesired } from '../../../src/client/apply.ts';
 import type { ApplyInput } from '../../../src/client/carry-out.ts';
-import type { Client } from '../../../src/client/client.ts';
-import type { SavedPlan } from '../../../src/client/saved-plan.ts';
 import { runningService, targetOf } from '../../../src/client/session/find.ts';
 import { type ErrorCode, RdError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
-import type { Allowed } from '../../../src/plan/losses.ts';
-import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
-import type { OnFailure } from '../../../src/plan/return.ts';
+import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { lockApply } from '../../../src/state/home-lock.ts';
-import type { Places } from '../../../src/state/places.ts';
 import { ALLOW_FLAG, allowedBy } from '../../arguments/allow-flag.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
-import type { Caller, FlagTable, Invocation } from '../../command.ts';
+import type { FlagTable, Invocation } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-activity.ts';
-import type { View } from '../../views/view.ts';
 import { withRollbackAdvice, withServiceExit } from './failure.ts';
-import { checkKeep, type Keepable, type KeepChoice, keepRequest } from './keep.ts';
-import { endIdle, type Found, serviceFor, withdraw } from './service.ts';
-
-/** The requested state. */
-interface Asked {
-  request: PlanRequest;
-  /** Absent for a rollback of another application, where they cannot be listed. */
-  portForwards?: WantedForwards;
-}
-
-/** The state to apply. With `saved`, exactly that plan or nothing. */
-export interface RequestedState {
-  asked: Asked;
-  saved?: SavedPlan;
-  /** This is a rollback: a setting that is no longer supported must not block the others. */
-  isRollback?: boolean;
-  /** The `home` of the target whose earlier state this is. */
-  home?: string | undefined;
-  /** What the history says of this write. */
-  author?: NonNullable<ApplyInput['author']>;
-  /** Finds the profile line for a change; absent without a profile. */
-  locate?: Locate;
-  /** The profile whose values are applied, for what it takes over from others; absent for what takes nothing over. */
-  profile?: { files: readonly string[]; profile?: string };
-  /** A profile that a service can keep. */
-  keepable?: Keepable;
-}
-
-export interface ApplyOptions {
-  wanted: RequestedState;
-  caller: Caller;
-  view: View;
-  where: Places;
-  timeoutMs: number;
-  /** Consent given on the command line. */
-  allowed: Allowed;
-  /** Make a snapshot before data is destroyed. */
-  snapshot: boolean;
-  skipLocked: boolean;
-  skipUnsupported: boolean;
-  wait: boolean;
-  onFailure: OnFailure;
-  /** Start a service if none is running. */
-  start: boolean;
-  driver?: string;
-  /** `--target`: the other application to change. */
-  target?: string;
-  /** Neither by default. */
-  choice?: KeepChoice;
-  /** Called with the service before anything is planned. */
-  onService?(client: Client): Promise<void>;
-}
+import { checkKeep, type KeepChoice, keepRequest } from './keep.ts';
+import { type ApplyOptions, endIdle, type Found, serviceFor, withdraw } from './service.ts';
 
 const NOT_KEPT: KeepChoice = { keep: false, now: false };
 
@@ -213,12 +156,10 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       }
       const { takeoversOf } = await import('../plan/managers.ts');
       if (wanted.profile) view.warnings(await takeoversOf(plan, wanted.profile, where));
-      // A service of ours has a history.
-      if (!client.foreign) return;
+      if (!client.previous) return;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
       const power = changesPower ? live.power : ('unmanaged' as const);
-      const { keepState } = await import('../../../src/client/previous.ts');
-      await keepState(where, { target, settings: live.settings, power }, new Date());
+      await client.previous.keep(where, { target, settings: live.settings, power }, new Date());
     },
     onEvent(event) {
       if (event.type === 'sent' || event.type === 'step') sent = true;

@@ -1,15 +1,72 @@
 import { rm } from 'node:fs/promises';
+import type { Locate } from '../../../profiles/document/load.ts';
+import type { ApplyInput } from '../../../src/client/carry-out.ts';
+import type { EventClient } from '../../../src/client/contract.ts';
+import type { SavedPlan } from '../../../src/client/saved-plan.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { stopOwnService } from '../../../src/client/session/exit.ts';
 import { lastingService, requireNamed, type Service, targetOf } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
-import type { PlanRequest } from '../../../src/plan/change.ts';
+import type { PlanRequest, WantedForwards } from '../../../src/plan/change.ts';
+import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
+import type { OnFailure } from '../../../src/plan/return.ts';
 import type { UserFileChange } from '../../../src/plan/user-files.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
-import type { Io } from '../../command.ts';
-import type { ApplyOptions } from './run.ts';
+import type { Caller, Io } from '../../command.ts';
+import type { View } from '../../views/view.ts';
+import type { Keepable, KeepChoice } from './keep.ts';
+
+/** The requested state. */
+interface Asked {
+  request: PlanRequest;
+  /** Absent for a rollback of another application, where they cannot be listed. */
+  portForwards?: WantedForwards;
+}
+
+/** The state to apply. With `saved`, exactly that plan or nothing. */
+export interface RequestedState {
+  asked: Asked;
+  saved?: SavedPlan;
+  /** This is a rollback: a setting that is no longer supported must not block the others. */
+  isRollback?: boolean;
+  /** The `home` of the target whose earlier state this is. */
+  home?: string | undefined;
+  /** What the history says of this write. */
+  author?: NonNullable<ApplyInput['author']>;
+  /** Finds the profile line for a change; absent without a profile. */
+  locate?: Locate;
+  /** The profile whose values are applied, for what it takes over from others; absent for what takes nothing over. */
+  profile?: { files: readonly string[]; profile?: string };
+  /** A profile that a service can keep. */
+  keepable?: Keepable;
+}
+
+export interface ApplyOptions {
+  wanted: RequestedState;
+  caller: Caller;
+  view: View;
+  where: Places;
+  timeoutMs: number;
+  /** Consent given on the command line. */
+  allowed: Allowed;
+  /** Make a snapshot before data is destroyed. */
+  snapshot: boolean;
+  skipLocked: boolean;
+  skipUnsupported: boolean;
+  wait: boolean;
+  onFailure: OnFailure;
+  /** Start a service if none is running. */
+  start: boolean;
+  driver?: string;
+  /** `--target`: the other application to change. */
+  target?: string;
+  /** Neither by default. */
+  choice?: KeepChoice;
+  /** Called with the service before anything is planned. */
+  onService?(client: EventClient): Promise<void>;
+}
 
 /** A service, and how this apply started it. */
 export interface Found extends Service {

@@ -3,15 +3,16 @@ import { mkdir, realpath, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join, posix, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { pack } from 'tar-stream';
 import { RdError } from '../../../src/errors.ts';
 import { ioError, systemCode } from '../../../src/os/io-error.ts';
 import { shellLine } from '../../../src/os/program.ts';
 import { type RunOptions, run, stream } from '../../../src/os/run.ts';
+import { tarReader } from '../../../src/os/tar.ts';
 import type { MachineAccess } from '../../../src/reconcile/status-document.ts';
 import type { Io } from '../../command.ts';
 import { downloadProgress } from '../../views/progress.ts';
 import { count, plainText } from '../../views/text.ts';
-import { withoutDevices } from './archive.ts';
 
 /** A copy takes as long as it takes. */
 const LIMIT_MS = 7 * 24 * 3_600_000;
@@ -241,4 +242,32 @@ function counted(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number): Read
     }
   }
   return Readable.from(passed());
+}
+
+const ORDINARY: readonly unknown[] = ['file', 'contiguous-file', 'directory', 'symlink', 'link'];
+
+/** A tar archive without devices and pipes: as root, tar would create whatever device the machine names. */
+export function withoutDevices(archive: AsyncIterable<Uint8Array>, onLeftOut: () => void): Readable {
+  const reader = tarReader();
+  const writer = pack();
+  const fail = (error: unknown) => writer.destroy(error instanceof Error ? error : new Error(String(error)));
+
+  async function copyEntries(): Promise<void> {
+    for await (const entry of reader) {
+      const { header } = entry;
+      if (!ORDINARY.includes(header.type)) {
+        onLeftOut();
+        entry.resume();
+      } else {
+        await pipeline(entry, writer.entry(header));
+      }
+    }
+    writer.finalize();
+  }
+
+  const source = Readable.from(archive);
+  source.on('error', (error) => reader.destroy(error));
+  source.pipe(reader);
+  copyEntries().catch(fail);
+  return Readable.from(writer);
 }

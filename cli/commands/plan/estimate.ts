@@ -6,7 +6,8 @@ import { homeOf } from '../../../src/client/session/home.ts';
 import { previewChanges } from '../../../src/features/host-integration/parts.ts';
 import type { Plan, PlanRequest } from '../../../src/plan/change.ts';
 import type { PlannedHow } from '../../../src/plan/kept.ts';
-import { withPortForwards } from '../../../src/plan/port-forwards.ts';
+import type { PartialRequest } from '../../../src/plan/leave-out.ts';
+import type { UserFileFacts } from '../../../src/plan/user-files.ts';
 import { readKept } from '../../../src/state/kept-file.ts';
 import { hostOf, hostTargets, policiesOf } from '../../arguments/environment.ts';
 import type { Io } from '../../command.ts';
@@ -40,23 +41,22 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
   const files = await userFiles(next.driver, io);
+  const resting = await next.atRest?.();
+  const known = { ...(resting ? { driver: resting } : {}), ...(files ? { userFiles: files } : {}) };
   const accepted = acceptedRequest(request, stored, host);
-  const home = { settings: facts, forwards: await storedForwards(where) };
-  const planOf = (asked: PlanRequest, { settings, forwards }: StoredHome) => {
-    const made = offlinePlan(asked, settings, where, files);
-    const plan = { ...made, warnings: [...next.warnings, ...made.warnings] };
-    return asked.portForwards ? withPortForwards(plan, asked.portForwards, forwards) : plan;
+  const home = { settings: facts, forwards: await storedForwards(where, resting) };
+  const planOf = (asked: PartialRequest, { settings, forwards }: StoredHome) => {
+    const { plan, deed } = offlinePlan(asked, settings, where, { ...known, forwards });
+    return { plan: { ...plan, warnings: [...next.warnings, ...plan.warnings] }, deed };
   };
-  const plan = planOf(accepted, home);
+  const planned = planOf(accepted, home);
   const records = await readKept(where.keptFile);
-  if (records.length === 0) return plan;
-  return withKept(plan, accepted, home, { records, kept: name, how, now: Date.now(), planOf });
+  if (records.length === 0) return planned.plan;
+  return withKept(planned, accepted, home, { records, kept: name, how, now: Date.now(), planOf });
 }
 
 /** The state of the user's files. Where no driver is available yet, assumes a real one. */
-async function userFiles(driver: string | undefined, io: Io): Promise<Parameters<typeof offlinePlan>[3]> {
-  const hasCluster = driver === 'qemu';
+async function userFiles(driver: string | undefined, io: Io): Promise<UserFileFacts | undefined> {
   const targets = hostTargets(io);
-  if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
-  return { facts: await previewChanges(targets), hasCluster };
+  return driver === 'simulated' || 'offBecause' in targets ? undefined : previewChanges(targets);
 }

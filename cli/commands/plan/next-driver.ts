@@ -1,17 +1,20 @@
-import type { DriverInfo } from '../../../src/drivers/driver.ts';
+import { join } from 'node:path';
+import type { RestingDriver } from '../../../src/client/offline.ts';
+import { homeOf } from '../../../src/client/session/home.ts';
+import type { DriverFactory } from '../../../src/drivers/driver.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { Io } from '../../command.ts';
 
 /**
  * The driver of this home's next service, and why it cannot run yet. Those reasons are warnings: a plan may be made on
- * a computer where it is never applied, or before a dependency is installed. `driver` is absent where none can run. `info`: what it supports;
- * absent where it cannot run yet.
+ * a computer where it is never applied, or before a dependency is installed. `driver` is absent where none can run. `atRest`: what it
+ * supports and has here, which runs a program; absent where it cannot run yet.
  */
 export async function nextDriver(
   io: Io,
   recorded: string | undefined,
   flag: string | undefined,
-): Promise<{ driver?: string; info?: DriverInfo; warnings: string[] }> {
+): Promise<{ driver?: string; atRest?(): Promise<RestingDriver>; warnings: string[] }> {
   const requested = flag || io.env.RDCTL_DRIVER;
   const choose = io.chooseDriver ?? (await import('../../../src/drivers/index.ts')).chooseDriver;
   const known = recorded ?? requested;
@@ -21,11 +24,23 @@ export async function nextDriver(
       ...(recorded === undefined ? {} : { recorded }),
       ...(requested ? { requested } : {}),
     });
-    return { driver: factory.name, ...('support' in factory ? { info: factory } : {}), warnings: [] };
+    return {
+      driver: factory.name,
+      ...('support' in factory ? { atRest: () => restingDriver(factory, io) } : {}),
+      warnings: [],
+    };
   } catch (error) {
     if (!(error instanceof RdError)) throw error;
     const { message, details, advice } = error;
     const warnings = [`Nothing can be applied yet: ${message}.`, ...details, ...(advice ? [advice] : [])];
     return { ...(known ? { driver: known } : {}), warnings };
   }
+}
+
+/** What a driver supports on this computer, and has there; if that cannot be read, what it supports with every dependency. */
+async function restingDriver(factory: DriverFactory, io: Io): Promise<RestingDriver> {
+  const directory = join(homeOf(io).state, 'drivers', factory.name);
+  const { name, simulated, summary, liveFields, hasCluster } = factory;
+  const found = await factory.atRest({ env: io.env, directory }).catch(() => ({ support: factory.support }));
+  return { name, simulated, summary, liveFields, hasCluster, ...found };
 }

@@ -1,4 +1,4 @@
-import type { Client } from '../../../src/client/client.ts';
+import type { PlanClient } from '../../../src/client/contract.ts';
 import { runningService } from '../../../src/client/session/find.ts';
 import { collected, undoIntegration } from '../../../src/features/host-integration/parts.ts';
 import { downloadsIn, factoryReset, type ResetSummary } from '../../../src/state/factory-reset.ts';
@@ -12,11 +12,11 @@ import { jsonText, style } from '../../views/text.ts';
 
 const STOP = { settings: {}, state: 'stopped' as const, prune: [], wishes: [] };
 
-/** What `reset --k8s` or `--vm` would delete, with what it would interrupt. `loss`: of the mode. */
-export async function showLoss(client: Client, loss: string, snapshot: boolean, io: Io): Promise<void> {
+/** What `reset --k8s` or `--vm` would delete, with what it would interrupt. `loss`: of the mode; `snapshot`: undefined where there are none. */
+export async function showLoss(client: PlanClient, loss: string, snapshot: boolean | undefined, io: Io): Promise<void> {
   await printInterruptions(client, STOP, io);
   io.out(`Would delete ${loss}.\n`);
-  if (client.connection.foreign) return;
+  if (snapshot === undefined) return;
   io.out(
     snapshot
       ? 'A snapshot of it would be made first; without room for one, nothing would be deleted.\n'
@@ -44,7 +44,8 @@ export async function showFactoryReset(
 ): Promise<void> {
   const { io } = caller;
   const service = await runningService(caller);
-  if (service && !service.client.foreign) {
+  // 0 for another application, which this does not stop.
+  if (service && service.status.pid !== 0) {
     io.err(`notice: stops the service (pid ${service.status.pid})\n`);
     await printInterruptions(service.client, STOP, io);
   }

@@ -1,17 +1,19 @@
 import { existsSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type Client, createClient } from '../../../src/client/client.ts';
+import { createClient } from '../../../src/client/client.ts';
+import type { Connection } from '../../../src/client/connection.ts';
+import type { EventClient, LifecycleClient, PlanClient, Server } from '../../../src/client/contract.ts';
 import { blockingCondition } from '../../../src/client/converge.ts';
 import { homeService } from '../../../src/client/home-service.ts';
 import { isStaying, stopOwnService } from '../../../src/client/session/exit.ts';
 import { askService } from '../../../src/client/session/find.ts';
-import { homeOf, namesService } from '../../../src/client/session/home.ts';
+import { homeOf, isElsewhere } from '../../../src/client/session/home.ts';
 import { launchService } from '../../../src/client/session/launch.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
-import { RdError } from '../../../src/errors.ts';
+import { OPERATION_CANCELED, RdError } from '../../../src/errors.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, requireOwn } from '../../../src/features/snapshots/catalogue.ts';
-import { OPERATION_CANCELED, type SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
+import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
 import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
@@ -27,15 +29,27 @@ export const JSON_FLAG = {
   json: { type: 'boolean', summary: 'Print JSON: records, and errors as {"error": TEXT}' },
 } as const satisfies FlagTable;
 
+/** What makes, restores and deletes snapshots. */
+export interface SnapshotServer {
+  client: Server & Pick<LifecycleClient, 'backendState' | 'shutdown'>;
+  /** Tells what runs and what it works on. Absent for another application, whose words are its own. */
+  reports?: PlanClient & LifecycleClient & EventClient;
+}
+
 /** The running service, ours or another application's; `undefined` when none runs. */
-export async function snapshotClient(caller: Caller): Promise<Client | undefined> {
+export async function snapshotServer(caller: Caller): Promise<SnapshotServer | undefined> {
   const asked = await askService(caller, async (connection) => {
-    const client = createClient(connection);
+    const server = serverAt(connection);
     // Check first: the listener may be another program.
-    await client.backendState({ signal: caller.io.signal });
-    return client;
+    await server.client.backendState({ signal: caller.io.signal });
+    return server;
   });
   return 'answer' in asked ? asked.answer : undefined;
+}
+
+function serverAt(connection: Connection): SnapshotServer {
+  const client = createClient(connection);
+  return connection.foreign ? { client } : { client, reports: client };
 }
 
 interface OperationInput {
@@ -54,28 +68,28 @@ interface OperationInput {
  * operation and waits for the rollback. Waits for a service that another command started for itself.
  * @throws RdError `ERR_SNAPSHOT` with the service's message, `ERR_CANCELLED` after a signal.
  */
-export async function operate(client: Client | undefined, input: OperationInput): Promise<void> {
+export async function operate(server: SnapshotServer | undefined, input: OperationInput): Promise<void> {
   const { globals, io } = input.caller;
-  let found = client;
+  let found = server;
   for (;;) {
-    if (found && (await isStaying(found, input.caller))) return cancelOnSignal(found, input);
+    if (found && (await isStaying(found.client, input.caller))) return cancelOnSignal(found, input);
     const { connection, pid } = await launchService({ io, globals, power: 'keep', idle: true, quiet: input.json });
-    if (pid !== undefined) return operateAlone(createClient(connection), pid, input);
-    found = createClient(connection);
+    found = serverAt(connection);
+    if (pid !== undefined) return operateAlone(found, pid, input);
   }
 }
 
 /** Runs the operation in a service started for it. */
-async function operateAlone(own: Client, pid: number, input: OperationInput): Promise<void> {
+async function operateAlone(own: SnapshotServer, pid: number, input: OperationInput): Promise<void> {
   try {
     await cancelOnSignal(own, input);
   } finally {
-    await stopOwnService(own, pid, { io: input.caller.io, quiet: input.json });
+    await stopOwnService(own.client, pid, { io: input.caller.io, quiet: input.json });
   }
 }
 
 async function cancelOnSignal(
-  client: Client,
+  { client, reports }: SnapshotServer,
   { caller, json, cancelling, cutOff, work }: OperationInput,
 ): Promise<void> {
   const { io } = caller;
@@ -88,8 +102,7 @@ async function cancelOnSignal(
   };
   if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was started.');
   io.signal.addEventListener('abort', onSignal, { once: true });
-  const stopShowing =
-    json || client.connection.foreign ? async () => {} : serviceLine(client, io, { text: workText, prints: true });
+  const stopShowing = json || !reports ? async () => {} : serviceLine(reports, io, { text: workText, prints: true });
   try {
     await work(calls);
   } catch (error) {
@@ -102,8 +115,8 @@ async function cancelOnSignal(
       });
     }
     // It may have failed by itself just then, and what another application did is its own to say.
-    if (!cancel || !(client.connection.foreign || error.message.includes(OPERATION_CANCELED))) throw error;
-    const advice = client.connection.foreign ? {} : { advice: 'Nothing was changed.' };
+    if (!cancel || (reports && !error.message.includes(OPERATION_CANCELED))) throw error;
+    const advice = reports ? { advice: 'Nothing was changed.' } : {};
     throw new RdError('ERR_CANCELLED', error.message, { cause: error, ...advice });
   } finally {
     io.signal.removeEventListener('abort', onSignal);
@@ -116,8 +129,8 @@ const LOOK_MS = 40;
 const EXIT_LIMIT_MS = 3000;
 
 /** Whether a request failed because the service of this home has exited. */
-async function hasEnded({ connection }: Client, error: RdError, { globals, io }: Caller): Promise<boolean> {
-  if (connection.foreign || namesService(globals, io)) return false;
+async function hasEnded({ connection }: Server, error: RdError, { globals, io }: Caller): Promise<boolean> {
+  if (isElsewhere(connection, globals, io)) return false;
   if (error.code !== 'ERR_CONNECTION' && error.code !== 'ERR_NOT_RUNNING') return false;
   // A killed process closes its connections before it disappears.
   const deadline = steadyClock.now() + EXIT_LIMIT_MS;
@@ -147,9 +160,13 @@ interface Operation {
 }
 
 /** Prints to stderr what the operation will interrupt; nothing when an invalid name prevents it. */
-export async function printInterruption(client: Client, operation: Operation, io: Io): Promise<void> {
-  if (client.connection.foreign) return;
-  const known = await Promise.all([snapshotCalls(client).list(io.signal), client.status({ signal: io.signal })]).catch(
+export async function printInterruption(
+  { client, reports }: SnapshotServer,
+  operation: Operation,
+  io: Io,
+): Promise<void> {
+  if (!reports) return;
+  const known = await Promise.all([snapshotCalls(client).list(io.signal), reports.status({ signal: io.signal })]).catch(
     () => undefined,
   );
   if (!known) return;
@@ -159,13 +176,12 @@ export async function printInterruption(client: Client, operation: Operation, io
   const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
   // For a restore, the plan of a stop knows what ends but not what starts.
   const words = ({ what }: { what: string }) => (operation.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
-  if (await printInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[operation.do]}\n`);
+  if (await printInterruptions(reports, stopping, io, words)) io.err(`notice: ${AFTERWARDS[operation.do]}\n`);
 }
 
 /** Prints to stderr when the backend did not come back, which does not undo the operation. */
-export async function printNotReady(client: Client, io: Io): Promise<void> {
-  if (client.connection.foreign) return;
-  const status = await client.status({ signal: io.signal }).catch(() => undefined);
+export async function printNotReady({ reports }: SnapshotServer, io: Io): Promise<void> {
+  const status = await reports?.status({ signal: io.signal }).catch(() => undefined);
   if (!status || status.converged) return;
   const why = blockingCondition(status)?.message ?? 'see `rdctl status`.';
   io.err(
@@ -216,8 +232,8 @@ export async function checkStored(name: string, foreign: boolean, io: Io): Promi
  * As `checkStored`, by the list of a service, before the user is asked anything. The service checks it again.
  * @throws RdError `ERR_SNAPSHOT` with the service's message.
  */
-export async function checkListed(client: Client, name: string, foreign: boolean, io: Io): Promise<void> {
-  const records = await snapshotCalls(client)
+export async function checkListed(server: Server, name: string, foreign: boolean, io: Io): Promise<void> {
+  const records = await snapshotCalls(server)
     .list(io.signal)
     .catch(() => []);
   const named = records.filter((record) => record.name === name);

@@ -1,7 +1,15 @@
-import { isMap, isNode, isPair, isScalar, isSeq, Lexer, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml';
+import { CST, Lexer, Parser } from 'yaml';
 import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
 import { own } from '../../../src/settings/own.ts';
 import { hasHidden } from '../../../src/settings/printable.ts';
+import {
+  type Block,
+  isBlock,
+  isTrivia,
+  splitIntoLines,
+  splitStart,
+  writtenTokens,
+} from '../../../src/settings/yaml-tokens.ts';
 import { flow, jsonText, scalar } from '../write.ts';
 
 // One file, because reading lines, editing them and checking the result share a model that nothing else needs.
@@ -32,8 +40,8 @@ export interface Entry {
   body: string | Section;
   /** The rest of the last line, and comments that are indented deeper than the name. */
   tail: string;
-  /** The parsed value whose text is `body`. */
-  node?: unknown;
+  /** The brackets whose text is `body`. */
+  brackets?: CST.FlowCollection;
   /** Added by an edit. */
   added?: true;
 }
@@ -51,30 +59,34 @@ export interface Layout {
   step: number;
 }
 
-type Collection = YAMLMap | YAMLSeq;
-
 /**
  * Reads a YAML text of which `value` is the value; rendering the tree gives the same text. A root in brackets becomes a
  * block. Undefined if the root is not a mapping.
  */
 export function readTree(text: string, value: JsonObject, eol: string): DocumentTree | undefined {
-  const { contents } = parseDocument(text, { uniqueKeys: false, logLevel: 'silent' });
-  if (!isMap(contents)) return undefined;
-  if (contents.flow) {
-    const [from, to] = rangeOf(contents);
-    const before = text.slice(0, from).trimEnd();
-    const root = { ...newEntry('', value), body: text.slice(from, to), node: contents };
-    const { entries, end } = asSection(root, -STEP, { eol, step: STEP });
-    const after = text.slice(to).replace(/^[ \t]*(\r?\n)?/, '');
+  const tokens = [...new Parser().parse(text)];
+  const at = tokens.findIndex(({ type }) => type === 'document');
+  const document = tokens[at];
+  if (document?.type !== 'document' || !CST.isCollection(document.value)) return undefined;
+  const { start, value: contents, end = [] } = document;
+  const after = writtenTokens([...end, ...tokens.slice(at + 1)]);
+  if (contents.type === 'flow-collection') {
+    const before = writtenTokens([...tokens.slice(0, at), ...start]).trimEnd();
+    const [body, behind] = bodyOf(contents);
+    const root = { ...newEntry('', value), body, brackets: contents };
+    const section = asSection(root, -STEP, { eol, step: STEP });
     return {
       before: `${before === '' ? '' : `${before}${eol}`}${commentLines(commentsIn(root.colon), 0, eol)}`,
-      root: { column: 0, entries, end: `${end}${after}` },
+      root: { ...section, column: 0, end: `${section.end}${`${behind}${after}`.replace(/^[ \t]*(\r?\n)?/, '')}` },
     };
   }
-  const [header, attached] = splitLead(text.slice(0, lineStart(text, startOf(contents.items[0]))));
+  const below = splitIntoLines(contents, start.splice(start.findLastIndex(({ type }) => type === 'newline') + 1));
+  const root = readBlock(contents, `${writtenTokens(below)}${after}`, value);
+  const [first] = root.entries;
+  const [header, attached] = splitLead(`${writtenTokens([...tokens.slice(0, at), ...start])}${first?.lead ?? ''}`);
   // Comments at the very beginning are about the whole document.
-  const before = header === '' ? attached : header;
-  return { before, root: readSection(contents, text, before.length, text.length, value) };
+  if (first) first.lead = header === '' ? '' : attached;
+  return { before: header === '' ? attached : header, root };
 }
 
 const STEP = 2;
@@ -114,60 +126,59 @@ export function newEntry(name: string, value: JsonValue): Entry {
   return { name, value, lead: '', open: '', key: '', colon: '', body: '', tail: '' };
 }
 
-function readSection(node: Collection, text: string, from: number, to: number, value: JsonValue): Section {
-  const starts = node.items.map((item) => lineStart(text, startOf(item)));
-  const column = text.slice(starts[0]).search(/[^ ]/);
-  let begin = from;
-  const entries = node.items.map((item, index) => {
-    const line = starts[index] ?? begin;
-    const lines = text.slice(line, starts[index + 1] ?? to);
-    const end = line + lines.length - trailingLines(lines, column).length;
-    const entry = readEntry(item, text, { begin, line, end }, memberValue(value, item, index));
-    begin = end;
-    return { ...entry, name: isPair(item) ? entry.name : String(index) };
+/** @param after lines below the last member. */
+function readBlock({ items, indent: column }: Block, after: string, value: JsonValue): Section {
+  let above = writtenTokens(splitStart(items[0]?.start ?? [])[0]);
+  const entries = items.map((item, index) => {
+    const next = items[index + 1];
+    const [inside, below] = splitBelow(next ? writtenTokens(splitStart(next.start)[0]) : after, column);
+    const name = item.key ? nameOf(item) : String(index);
+    const entry = { ...readMember(item, inside, memberValue(value, name)), name, lead: above };
+    above = below;
+    return entry;
   });
-  return { column, entries, end: text.slice(begin, to) };
+  return { column, entries, end: above };
 }
 
-function readEntry(
-  item: unknown,
-  text: string,
-  { begin, line, end }: { begin: number; line: number; end: number },
-  value: JsonValue,
-): Entry {
-  const { name, node, key, body } = partsOf(item, text);
-  const entry = {
-    ...newEntry(name, value),
-    lead: text.slice(begin, line),
-    open: text.slice(line, key[0]),
-    key: text.slice(...key),
-    node,
-  };
-  if ((isMap(node) || isSeq(node)) && !node.flow && lineStart(text, startOf(node.items[0])) > key[1]) {
-    const inner = lineEnd(text, text.indexOf(':', key[1]));
-    return { ...entry, colon: text.slice(key[1], inner), body: readSection(node, text, inner, end, value) };
-  }
-  return { ...entry, colon: text.slice(key[1], body[0]), body: text.slice(...body), tail: text.slice(body[1], end) };
+function readMember(item: CST.CollectionItem, below: string, value: JsonValue): Entry {
+  const { key, sep, value: token } = item;
+  const start = splitStart(item.start)[1];
+  const [name, behindName] = key ? bodyOf(key) : ['', ''];
+  const head = sep ?? start;
+  // Without a value, what is behind the mark of the member is its tail.
+  const mark = token ? head.length : head.findLastIndex((each) => !isTrivia(each)) + 1;
+  const written = writtenTokens(head.slice(0, mark));
+  const [open, colon] = sep ? [writtenTokens(start), `${behindName}${written}`] : [written, ''];
+  const entry = { ...newEntry('', value), open, key: name, colon };
+  if (isBlock(token) && head.at(-1)?.type === 'newline') return { ...entry, body: readBlock(token, below, value) };
+  const [body, behind] = token ? bodyOf(token) : ['', writtenTokens(head.slice(mark))];
+  const tail = `${behind}${below}`;
+  return token?.type === 'flow-collection' ? { ...entry, body, tail, brackets: token } : { ...entry, body, tail };
 }
 
-/** The comment and blank lines at the end that belong to what follows: not indented deeper than the column. */
-function trailingLines(text: string, column: number): string {
+/** The text of a value, and what is behind it on its last line. */
+function bodyOf(token: CST.Token): [body: string, behind: string] {
+  const text = CST.stringify(token);
+  const end = 'end' in token && token.end ? token.end.slice(token.type === 'flow-collection' ? 1 : 0) : undefined;
+  const behind = end ? writtenTokens(end) : (/\r?\n$/.exec(text)?.[0] ?? '');
+  return [text.slice(0, text.length - behind.length), behind];
+}
+
+/** Comment and blank lines below a member: those that belong to it, and those about what follows, not indented deeper. */
+function splitBelow(text: string, column: number): [inside: string, below: string] {
   const lines = linesOf(text);
-  const last = lines.findLastIndex((line) => {
-    const sign = line.search(/\S/);
-    return sign !== -1 && !(line[sign] === '#' && sign <= column) && !/^\.\.\.\s/.test(line);
-  });
-  return lines.slice(Math.max(last, 0) + 1).join('');
+  const last = lines.findLastIndex((line) => line.search(/\S/) > column);
+  return [lines.slice(0, last + 1).join(''), lines.slice(last + 1).join('')];
 }
 
 /** The members of a value, one per line: one that is in brackets, an alias or empty is rewritten. */
 export function asSection(entry: Entry, column: number, layout: Layout): Section {
   if (typeof entry.body !== 'string') return entry.body;
-  const { node, body, value } = entry;
+  const { brackets, value } = entry;
   const [behind = '', ...below] = linesOf(entry.tail);
   const section: Section = { column: column + layout.step, entries: [], end: commentsIn(below.join('')).join('\n') };
-  if ((isMap(node) || isSeq(node)) && node.flow) {
-    readFlow(node, body, entry, section);
+  if (brackets) {
+    readFlow(brackets, entry, section);
   } else {
     const members = Object.entries(isObject(value) ? value : {});
     section.entries = members.map(([name, each]) => ({
@@ -188,40 +199,41 @@ export function asSection(entry: Entry, column: number, layout: Layout): Section
 }
 
 /** Members in brackets. A comment on the line of a member stays with it, the others are about the next one. */
-function readFlow(node: Collection, body: string, around: Entry, section: Section): void {
-  const offset = rangeOf(node)[0];
-  let begin = 1;
-  const commentsBefore = (end: number): string => {
-    const [line = '', ...below] = linesOf(body.slice(begin, end)).map((each) => each.replace(/^[^#]*/, '').trimEnd());
+function readFlow({ start, items }: CST.FlowCollection, around: Entry, section: Section): void {
+  let between = '';
+  const commentsBefore = (): string => {
+    const [line = '', ...below] = linesOf(between).map((each) => each.replace(/^[^#]*/, '').trimEnd());
     const last = section.entries.at(-1);
     if (line !== '' && last) last.tail = ` ${line}`;
     else if (line !== '') around.colon = `${around.colon} ${line}`;
     return below.filter((each) => each !== '').join('\n');
   };
-  for (const [index, item] of node.items.entries()) {
-    const { name, node: inner, key, body: place } = partsOf(item, '');
-    const [keyStart, keyEnd, start, end] = [...key, ...place].map((at) => at - offset);
-    const lead = commentsBefore(keyStart ?? 0);
-    section.entries.push({
-      ...newEntry(isPair(item) ? name : String(index), memberValue(around.value, item, index)),
-      lead,
-      key: body.slice(keyStart, keyEnd),
-      colon: body.slice(keyEnd, start),
-      body: body.slice(start, end),
-      node: inner,
-    });
-    begin = end ?? 0;
+  for (const item of items) {
+    between += writtenTokens(item.start);
+    if (!item.key && !item.value) continue;
+    const lead = commentsBefore();
+    const isPair = start.type === 'flow-map-start';
+    const name = isPair ? nameOf(item) : String(section.entries.length);
+    // The parser reads a scalar in a list as a key.
+    const token = isPair ? item.value : (item.value ?? item.key);
+    const entry = readMember(
+      isPair ? item : { start: [], ...(token && { value: token }) },
+      '',
+      memberValue(around.value, name),
+    );
+    between = `${entry.tail}${isPair || !item.sep ? '' : writtenTokens(item.sep)}`;
+    section.entries.push({ ...entry, name, lead, open: '', tail: '' });
   }
-  const after = commentsBefore(body.length - 1);
+  const after = commentsBefore();
   section.end = [after, section.end].filter((each) => each !== '').join('\n');
 }
 
 /** Writes an entry anew with its name in this column. Comments that have no place of their own become lines above it. */
 export function layOut(entry: Entry, column: number, layout: Layout): void {
   const { eol, step } = layout;
-  const { node, body } = entry;
+  const { brackets, body } = entry;
   if (typeof body === 'string' && body.includes('\n')) {
-    if ((isMap(node) || isSeq(node)) && node.flow && node.items.length > 0) asSection(entry, column, layout);
+    if (brackets?.items.some(({ key, value }) => key || value)) asSection(entry, column, layout);
     else {
       entry.lead = `${entry.lead}\n${commentsIn(body).join('\n')}`;
       entry.body = inline(entry.value, quotesOf(body));
@@ -266,7 +278,7 @@ export function setValue(entry: Entry, value: JsonValue, column: number, { eol }
   }
   entry.value = value;
   entry.body = inline(value, typeof body === 'string' ? quotesOf(body) : '');
-  delete entry.node;
+  delete entry.brackets;
   addComments(entry, comments, column, eol);
 }
 
@@ -323,53 +335,13 @@ function marksOf(text: string): string {
   return marks.map((mark) => ` ${mark}`).join('');
 }
 
-type Range = [from: number, to: number];
-
-/** Name, value, and the ranges of both, of a pair or a list item. */
-function partsOf(item: unknown, text: string): { name: string; node: unknown; key: Range; body: Range } {
-  if (!isPair(item)) {
-    const [start, end] = valueRange(item, 0, text);
-    return { name: '', node: item, key: [start, start], body: [start, end] };
-  }
-  const key = rangeOf(item.key);
-  return { name: nameOf(item.key), node: item.value, key, body: valueRange(item.value, key[1], text) };
+function nameOf({ key }: CST.CollectionItem): string {
+  return CST.resolveAsScalar(key)?.value ?? '';
 }
 
-/** The line end that a block scalar ends with is not part of it. */
-function valueRange(node: unknown, otherwise: number, text: string): Range {
-  if (!isNode(node)) return [otherwise, otherwise];
-  const [start, end] = rangeOf(node);
-  const isBlock = isScalar(node) && (node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED');
-  return [start, isBlock ? start + text.slice(start, end).replace(/\r?\n$/, '').length : end];
-}
-
-function startOf(item: unknown): number {
-  return rangeOf(isPair(item) ? item.key : item)[0];
-}
-
-function rangeOf(node: unknown): Range {
-  const range = isNode(node) ? node.range : undefined;
-  return range ? [range[0], range[1]] : [0, 0];
-}
-
-function nameOf(key: unknown): string {
-  if (!isScalar(key)) return '';
-  return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value));
-}
-
-function memberValue(value: JsonValue, item: unknown, index: number): JsonValue {
-  if (Array.isArray(value)) return value[index] ?? null;
-  return isObject(value) && isPair(item) ? (own(value, nameOf(item.key)) ?? null) : null;
-}
-
-function lineStart(text: string, at: number): number {
-  return at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1;
-}
-
-/** Start of the next line. */
-function lineEnd(text: string, at: number): number {
-  const end = text.indexOf('\n', at);
-  return end === -1 ? text.length : end + 1;
+function memberValue(value: JsonValue, name: string): JsonValue {
+  if (Array.isArray(value)) return value[Number(name)] ?? null;
+  return isObject(value) ? (own(value, name) ?? null) : null;
 }
 
 /** The lines of a text with their ends. */

@@ -1,14 +1,37 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
-import type { ResetMode, ResetRequest } from '../../features/snapshots/resets.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
+import type { ResetMode, ResetRequest, Resets } from '../../features/snapshots/resets.ts';
 import { isObject } from '../../json.ts';
+import type { Log } from '../../os/limited-log.ts';
+import type { Author } from '../../plan/history.ts';
 import { type Consent, LOSS_OF } from '../../plan/losses.ts';
-import type { BackendState, Power } from '../../reconcile/contract.ts';
+import type { BackendState, Controllers, Power } from '../../reconcile/contract.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
 import { callerOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import type { ApiContext } from '../context.ts';
 import { documented } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+/** The port of the backend routes: state, shutdown and resets. */
+export interface BackendPort {
+  controllers: Pick<Controllers, 'status'>;
+  store: Pick<DesiredStore, 'write'>;
+  userFiles: Pick<FollowingIntegration, 'retry'>;
+  /** True while the lock file of a snapshot operation exists. */
+  isBackendLocked(): Promise<boolean>;
+  /** The lock file is that of another program. */
+  isLockedByOther(): Promise<boolean>;
+  /** Begins an orderly shutdown, by whom the history says. Resolves once clients that look for the service of this home can see that it is exiting. */
+  requestStop(reason: string, by?: Author): Promise<void>;
+  /** Throws if these directories must not be reset. */
+  checkFactoryReset(request: { cache: boolean }): void;
+  /** Begins to stop as `requestStop`, and ends by removing this installation. `cache`: downloads, too. */
+  requestFactoryReset(request: { cache: boolean }): Promise<void>;
+  /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
+  resetBackend: Resets;
+  log: Log;
+}
 
 const STATES = ['STOPPED', 'STARTING', 'STARTED', 'STOPPING', 'ERROR', 'DISABLED'] as const satisfies BackendState[];
 const GET_DOC = documented({
@@ -73,16 +96,16 @@ const POWERS: ReadonlyMap<unknown, Power> = new Map([
 ]);
 
 /** `/v1/backend_state`: the state of the backend, and its desired power. */
-export function backendStateRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { controllers, store, userFiles, log } = context;
+export function backendStateRoutes(app: FastifyInstance, port: BackendPort): void {
+  const { controllers, store, userFiles, log } = port;
   app.get('/v1/backend_state', GET_DOC, async (_request, reply) => {
     const vmState = controllers.status().backendState;
-    return reply.type(JSON_TYPE).send(JSON.stringify({ vmState, locked: await context.isBackendLocked() }));
+    return reply.type(JSON_TYPE).send(JSON.stringify({ vmState, locked: await port.isBackendLocked() }));
   });
 
   app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
     const { power, locked } = requestedState(bytesOf(request));
-    if (power === 'stopped' && locked && (await context.isLockedByOther())) {
+    if (power === 'stopped' && locked && (await port.isLockedByOther())) {
       // All that the compatible tool shows of such an answer.
       reply.raw.statusMessage = SNAPSHOT_OF_ANOTHER;
       throw new RdError('ERR_BACKEND_LOCKED', SNAPSHOT_OF_ANOTHER, { advice: SNAPSHOT_HERE });
@@ -119,7 +142,7 @@ function requestedState(bytes: Buffer): { power: Power; locked: boolean } {
 }
 
 /** `PUT /v1/shutdown`: responds once nothing listens here any more, so that the caller can start the next service; then everything stops in order. */
-export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiContext): void {
+export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: BackendPort): void {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
       ...documented({
@@ -176,7 +199,7 @@ const RESET_DOC = documented({
 });
 
 /** `PUT /v1/k8s_reset`. */
-export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: ApiContext): void {
+export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: BackendPort): void {
   app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
     const { mode, ...rest } = requestedReset(bytesOf(request));
     await resetBackend(mode, { ...rest, by: { how: 'reset', ...callerOf(request), ...rest.by } });
@@ -224,8 +247,8 @@ const FACTORY_RESET_DOC = documented({
 });
 
 /** `PUT /v1/factory_reset`: responds as `PUT /v1/shutdown` does, then stops the service and removes this installation. */
-export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { checkFactoryReset, requestFactoryReset, log } = context;
+export function factoryResetRoutes(app: FastifyInstance, port: BackendPort): void {
+  const { checkFactoryReset, requestFactoryReset, log } = port;
   app.put('/v1/factory_reset', {
     ...FACTORY_RESET_DOC,
     handler: async (request, reply) => {

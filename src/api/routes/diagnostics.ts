@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { Diagnostics } from '../../features/diagnostics/check.ts';
 import { indentedJson } from '../../json.ts';
-import type { ApiContext } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -50,8 +50,13 @@ const REPORT: JsonSchema = {
 /** A query parameter may come more than once. */
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
+/** The port of the diagnostics routes. */
+export interface DiagnosticsPort {
+  diagnostics: Diagnostics;
+}
+
 /** `/v1/diagnostic_*`: the checks of this desktop, and their results. */
-export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiContext): void {
+export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: DiagnosticsPort): void {
   app.get(
     '/v1/diagnostic_categories',
     documented({

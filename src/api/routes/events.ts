@@ -1,19 +1,21 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { EVENT_KINDS, type EventKind } from '../../events/event.ts';
 import { isObject } from '../../json.ts';
-import type { ApiContext } from '../context.ts';
-import { createEventHub } from '../event-hub.ts';
+import { createEventHub, type HubInput } from '../event-hub.ts';
 import { documented, schemaOf } from '../route-doc.ts';
-import { createStreamLimit } from '../stream-limit.ts';
-import { statusDocument } from './status.ts';
+import { type StatusPort, statusDocument } from './status.ts';
+
+/** The port of the event stream, which sends the status, too. */
+export interface EventsPort extends StatusPort, Omit<HubInput, 'status'> {}
 
 /** `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). docs/events.md describes kinds, ids and heartbeats. */
-export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { events, onStatus, streams, clock, log } = context;
+export function eventRoutes(app: FastifyInstance, port: EventsPort): void {
+  const { events, onStatus, streams, clock, log } = port;
   const hub = createEventHub({
     ...{ events, onStatus, streams, clock, log },
-    status: () => JSON.stringify(statusDocument(context)),
+    status: () => JSON.stringify(statusDocument(port)),
   });
   const admit = createStreamLimit();
   const doc = documented({
@@ -51,4 +53,27 @@ function kindsIn(query: unknown): ReadonlySet<EventKind> {
   throw new RdError('ERR_BODY_INVALID', `there is no kind of events ${JSON.stringify(unknown)}`, {
     advice: `Use some of ${EVENT_KINDS.join(', ')}, or all.`,
   });
+}
+
+/** Open streams of one caller: each takes a connection, of which the service has a limited number. */
+export const MOST_STREAMS = 128;
+
+/** Counts the open streams of each caller: the name of a token, or undefined for full credentials. */
+export function createStreamLimit() {
+  const open = new Map<string | undefined, number>();
+  /** Throws `ERR_TOO_MANY`. The stream counts until its connection is closed. */
+  return function admit(caller: string | undefined, reply: Pick<ServerResponse, 'once'>): void {
+    const own = open.get(caller) ?? 0;
+    if (own >= MOST_STREAMS) {
+      throw new RdError('ERR_TOO_MANY', `${own} event streams of this caller are open already`, {
+        advice: 'Close some of them, or have their programs share one.',
+      });
+    }
+    open.set(caller, own + 1);
+    reply.once('close', () => {
+      const left = (open.get(caller) ?? 1) - 1;
+      if (left > 0) open.set(caller, left);
+      else open.delete(caller);
+    });
+  };
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { Extensions } from '../../features/extensions/contract.ts';
 import { authorOf } from '../author.ts';
-import type { ApiContext } from '../context.ts';
 import { documented, type ReplyDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
@@ -13,9 +13,13 @@ const LEFT_OUT = 'Rdctl-Left-Out';
 const NOT_READY: ReplyDoc = { description: 'no engine has run since the service started', body: 'text' };
 const QUERY = { id: { description: 'image with or without a tag, URL-encoded', required: true } };
 
+/** The port of the extension routes. */
+export interface ExtensionsPort {
+  extensions: Pick<Extensions, 'ready' | 'list' | 'install' | 'uninstall'>;
+}
+
 /** `/v1/extensions`: the installed extensions. Installing and uninstalling are serialized. */
-export function extensionRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { extensions } = context;
+export function extensionRoutes(app: FastifyInstance, { extensions }: ExtensionsPort): void {
   app.get(
     '/v1/extensions',
     documented({

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
-import type { ApiContext } from '../context.ts';
+import type { Kept } from '../../plan/kept.gen.ts';
+import type { Watch } from '../../service/watch/watch.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -13,15 +14,7 @@ const LIST_DOC = documented({
     200: {
       description: 'always',
       body: 'json',
-      schema: {
-        type: 'object',
-        required: ['kind', 'formatVersion', 'kept'],
-        properties: {
-          kind: { const: 'Kept' },
-          formatVersion: { const: 1 },
-          kept: { description: 'As `kept` of the status.', type: 'array', items: { type: 'object' } },
-        },
-      },
+      schema: schemaOf('Kept'),
     },
   },
 });
@@ -39,10 +32,16 @@ const RELEASE_DOC = documented({
   },
 });
 
+/** The port of the routes of kept profiles. */
+export interface KeptPort {
+  watch: Pick<Watch, 'status' | 'release'>;
+}
+
 /** `/v2/kept`: the profiles that the service keeps. */
-export function keptRoutes(app: FastifyInstance, { watch }: Pick<ApiContext, 'watch'>): void {
+export function keptRoutes(app: FastifyInstance, { watch }: KeptPort): void {
   app.get('/v2/kept', LIST_DOC, (_request, reply) => {
-    reply.type(JSON_TYPE).send(indentedJson({ kind: 'Kept', formatVersion: 1, kept: watch.status() }));
+    const document: Kept = { kind: 'Kept', formatVersion: 1, kept: watch.status() };
+    reply.type(JSON_TYPE).send(indentedJson(document));
   });
 
   app.delete<{ Querystring: { name?: string | string[] } }>('/v2/kept', RELEASE_DOC, async ({ query }, reply) => {

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
-import type { ApiContext } from '../context.ts';
 import { pathOf } from '../error-handler.ts';
 import { type DescribedRoute, documented } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+import type { ServiceFacts } from './status.ts';
 
 /** An endpoint of the compatible interface. */
 export interface Endpoint {
@@ -122,8 +122,13 @@ export function olderVersionRoutes(app: FastifyInstance): void {
   }
 }
 
+/** The port of the API description: the facts of this service that it contains. */
+export interface OpenApiPort {
+  about: Pick<ServiceFacts, 'version' | 'port'>;
+}
+
 /** `GET /v2/openapi.json`: the description of this API, generated on request. */
-export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, routes: readonly DescribedRoute[]): void {
+export function openApiRoutes(app: FastifyInstance, { about }: OpenApiPort, routes: readonly DescribedRoute[]): void {
   const doc = documented({
     scope: 'read',
     summary: 'This description of the API',

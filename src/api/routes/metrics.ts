@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { ApiContext } from '../context.ts';
+import type { ServiceMetrics } from '../../service/metrics.ts';
 import { documented } from '../route-doc.ts';
 
 /** The text format of Prometheus. */
@@ -8,8 +8,13 @@ const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Answers there end with the reader, not with the work. */
 const STREAMS: readonly string[] = ['/v2/events'];
 
+/** The port of the metrics route, and of the measurement of requests. */
+export interface MetricsPort {
+  metrics: Pick<ServiceMetrics, 'request' | 'text'>;
+}
+
 /** Measures every request. Labels are those of routes, never what a client sends. */
-export function measureRequests(app: FastifyInstance, { metrics }: ApiContext): void {
+export function measureRequests(app: FastifyInstance, { metrics }: MetricsPort): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { url } = request.routeOptions;
     const route = url ?? 'other';
@@ -22,7 +27,7 @@ export function measureRequests(app: FastifyInstance, { metrics }: ApiContext): 
 }
 
 /** `GET /v2/metrics`: for Prometheus. */
-export function metricsRoutes(app: FastifyInstance, { metrics }: ApiContext): void {
+export function metricsRoutes(app: FastifyInstance, { metrics }: MetricsPort): void {
   const doc = documented({
     scope: 'read',
     summary: 'Get counters and measurements in the text format of Prometheus',

@@ -1,65 +1,29 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import { indentedJson, isObject } from '../../json.ts';
+import type { ApplyOptions, ApplyReply, PlanOptions } from '../../plan/apply.gen.ts';
 import type { LiveState, PlanRequest } from '../../plan/change.ts';
-import type { Author, StatedAuthor } from '../../plan/history.ts';
-import { PLANNED_HOWS, type PlannedHow, type SentKeep, type SentWindow } from '../../plan/kept.ts';
-import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
-import type { OnFailure } from '../../plan/return.ts';
+import type { Author } from '../../plan/history.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
-import type { ApplyReply } from '../../reconcile/status-document.ts';
-import { AUTHOR, callerOf } from '../author.ts';
-import type { ApiContext, TokenHolder } from '../context.ts';
-import { KEEP_SCHEMA, keepOf, WINDOW_SCHEMA, windowOf } from '../keep.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
+import type { Planner } from '../../service/planner.ts';
+import type { Watch } from '../../service/watch/watch.ts';
+import { callerOf } from '../author.ts';
+import { definitionOf, merged } from '../document-schemas.ts';
+import { keepOf, windowOf } from '../keep.ts';
 import { createPlanTurns } from '../plan-turns.ts';
 import { documented, schemaOf } from '../route-doc.ts';
+import type { TokenHolder } from '../token-guard.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 /** Milliseconds that a plan waits for an observation by default, and at most. */
 const USUAL_WAIT = 3_000;
 const LONGEST_WAIT = 600_000;
 
-const PLAN_REQUEST = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['settings', 'state', 'prune'],
-  properties: {
-    settings: { type: 'object' },
-    machine: { description: 'The `machine` block of a profile.', type: 'object' },
-    state: { enum: ['started', 'stopped', 'unmanaged'] },
-    prune: { type: 'array', items: { type: 'string' } },
-    wishes: { type: 'array', items: { type: 'string' } },
-    snapshot: {
-      description: 'Whether a snapshot is made before data is destroyed.',
-      type: 'boolean',
-      default: true,
-    },
-    portForwards: {
-      type: 'object',
-      additionalProperties: false,
-      required: ['entries', 'exclusive'],
-      properties: {
-        entries: { type: 'array', items: PORT_FORWARD_SCHEMA },
-        exclusive: { description: 'Forwards that are not listed are removed.', type: 'boolean' },
-        leaves: { description: 'Names of forwards to leave unchanged.', type: 'array', items: { type: 'string' } },
-      },
-    },
-  },
-} as const;
-
-const PLAN_BODY = {
-  ...PLAN_REQUEST,
-  properties: {
-    ...PLAN_REQUEST.properties,
-    maintenance: WINDOW_SCHEMA,
-    how: {
-      description:
-        'What carries the plan out, on which depends what kept profiles make of it: an apply, the default; a rollback, which pauses their healing; or `set`, a write of settings, which is not refused.',
-      enum: PLANNED_HOWS,
-    },
-    kept: { description: 'Name of the kept profile that the apply updates.', type: 'string', maxLength: 256 },
-  },
-} as const;
+const PLAN_REQUEST = definitionOf('Plan', 'request');
+const PLAN_BODY = merged(PLAN_REQUEST, definitionOf('Apply', 'planOptions'));
+const APPLY_BODY = merged(PLAN_REQUEST, definitionOf('Apply', 'applyOptions'));
 
 const PLAN_DOC = documented({
   scope: 'plan',
@@ -87,10 +51,18 @@ const PLAN_DOC = documented({
   },
 });
 
+/** The port of the plan and apply routes. */
+export interface PlansPort {
+  controllers: Pick<Controllers, 'look' | 'waitingFor'>;
+  planner: Pick<Planner, 'check' | 'warnings' | 'planFor' | 'live' | 'withCover' | 'write'>;
+  watch: Pick<Watch, 'plan' | 'apply'>;
+  userFiles: Pick<FollowingIntegration, 'userFiles' | 'retry'>;
+}
+
 /** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
-export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: ApiContext): void {
+export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: PlansPort): void {
   const turns = createPlanTurns();
-  app.post<{ Body: PlanRequest & { maintenance?: SentWindow; how?: PlannedHow; kept?: string } }>(
+  app.post<{ Body: PlanRequest & PlanOptions }>(
     '/v2/plan',
     { ...PLAN_DOC, schema: { body: PLAN_BODY } },
     async (call, reply) => {
@@ -101,6 +73,8 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const window = maintenance && windowOf(maintenance);
       const text = await turns.admit(token?.name, async (turn) => {
         const request = await turn(() => planner.check(body));
+        // A part of its own: a long list takes as long as the rest of the plan, which finds it parsed.
+        await turn(() => planner.warnings(request));
         // A container that was started a second ago counts, too.
         const looked = await controllers.look(AbortSignal.any([limit, gone]), 'until it succeeds');
         const outdated = controllers.waitingFor() ?? 'the driver did not answer';
@@ -142,54 +116,14 @@ function disconnected({ raw }: FastifyReply): AbortSignal {
   return closed.signal;
 }
 
-const APPLY_REQUEST = {
-  ...PLAN_REQUEST,
-  required: [...PLAN_REQUEST.required, 'tag'],
-  properties: {
-    ...PLAN_REQUEST.properties,
-    tag: { type: 'string' },
-    author: AUTHOR,
-    keep: {
-      ...KEEP_SCHEMA,
-      properties: {
-        ...KEEP_SCHEMA.properties,
-        whole: { ...PLAN_REQUEST, description: 'What is kept, if this apply skips part of it.' },
-      },
-    },
-    onFailure: {
-      description:
-        'What happens if the backend fails because of the change. `return`, the default: the service goes back to the last state that ran, as `transaction` in the status shows; `keep`: the change stays.',
-      enum: ['return', 'keep'],
-    },
-  },
-} as const;
-
-const APPLY_REPLY = {
-  type: 'object',
-  required: ['kind', 'formatVersion', 'generation', 'sent', 'continues'],
-  properties: {
-    kind: { const: 'ApplyReply' },
-    formatVersion: { const: 1 },
-    generation: { description: 'Version of the desired state after this write.', type: 'integer' },
-    sent: {
-      description:
-        'What was written; `retry`: nothing differed, and a failed backend is retried; `files`: files of the user that could not be changed have been tried again.',
-      type: 'array',
-      items: { enum: ['settings', 'power', 'retry', 'files'] },
-    },
-    continues: { description: 'Port forwards and extensions follow; see `apply` in the status.', type: 'boolean' },
-    snapshot: { description: 'Name of the snapshot that was made before data is destroyed.', type: 'string' },
-  },
-} as const;
-
 const APPLY_DOC = documented({
   scope: 'write',
   summary: 'Apply a plan',
   description:
     'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`. With `keep`, the service keeps the profile, and what restarts waits for its window. If the plan destroys data, a snapshot is made before the reply and before anything is written; a client that disconnects meanwhile cancels it, and nothing is changed.',
-  body: { description: 'The desired state, and the tag', required: true, schema: APPLY_REQUEST },
+  body: { description: 'The desired state, and the tag', required: true, schema: APPLY_BODY },
   replies: {
-    202: { description: 'it is written; wait for the generation', body: 'json', schema: APPLY_REPLY },
+    202: { description: 'it is written; wait for the generation', body: 'json', schema: schemaOf('Apply') },
     400: {
       description: 'a malformed request, invalid settings, or blocked changes',
       body: 'json',
@@ -209,10 +143,10 @@ const APPLY_DOC = documented({
 });
 
 /** `POST /v2/apply`: carries out an approved plan. */
-export function applyRoutes(app: FastifyInstance, { planner, watch, userFiles }: ApiContext): void {
-  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor; onFailure?: OnFailure; keep?: SentKeep } }>(
+export function applyRoutes(app: FastifyInstance, { planner, watch, userFiles }: PlansPort): void {
+  app.post<{ Body: PlanRequest & ApplyOptions }>(
     '/v2/apply',
-    { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
+    { ...APPLY_DOC, schema: { body: APPLY_BODY } },
     async (call, reply) => {
       const { tag, author: stated = {}, onFailure = 'return', keep, ...request } = call.body;
       const { sources, ...author } = stated;

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { PortForwards } from '../../features/port-forwards/manager.ts';
 import { indentedJson, isObject, type JsonObject } from '../../json.ts';
 import { authorOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import type { ApiContext } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
@@ -53,8 +53,13 @@ const LIST: JsonSchema = {
   },
 };
 
+/** The port of the port forward routes. */
+export interface PortForwardsPort {
+  portForwards: Pick<PortForwards, 'ensure' | 'remove' | 'list'>;
+}
+
 /** Local ports that lead to services of the cluster. The list of them under `/v2` is our own. */
-export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<ApiContext, 'portForwards'>): void {
+export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortForwardsPort): void {
   app.post(
     '/v1/port_forwarding',
     documented({

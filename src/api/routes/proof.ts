@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
-import type { ApiContext } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -9,13 +8,19 @@ const NONCE = /^(?:[0-9a-f]{2}){16,64}$/;
 /** Proofs per second; a tool needs one per request. */
 const MAX_PER_SECOND = 500;
 
+/** The port of the proof route. */
+export interface ProofPort {
+  /** The proof for a nonce; see `src/client/service-proof.ts`. */
+  prove(nonce: string): string;
+}
+
 /**
  * `GET /v2/proof`: shows that this is the service of the connection file before the caller sends its password. It requires
  * no credentials, so it reveals only a keyed digest of the nonce, at a limited rate. `now`: milliseconds.
  */
 export function proofRoutes(
   app: FastifyInstance,
-  { prove }: Pick<ApiContext, 'prove'>,
+  { prove }: ProofPort,
   now: () => number = () => performance.now(),
 ): void {
   let second = 0;

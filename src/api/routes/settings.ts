@@ -1,19 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import { indentedJson } from '../../json.ts';
-import { settingLayers } from '../../plan/layers.ts';
+import type { Log } from '../../os/limited-log.ts';
 import { refuseTooLarge } from '../../plan/request-size.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
-import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
-import type { BackendState } from '../../reconcile/contract.ts';
+import { decideProposal, decideUpdate, refusedUpdate, type UpdateContext } from '../../plan/settings-update.ts';
+import type { BackendState, Controllers } from '../../reconcile/contract.ts';
+import type { WriteCounters } from '../../reconcile/status-document.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
-import type { DesiredSnapshot, WriteResult } from '../../state/desired-store.ts';
+import type { DesiredSnapshot, DesiredStore, WriteResult } from '../../state/desired-store.ts';
 import { authorOfPut } from '../author.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
-import type { ApiContext, TokenHolder } from '../context.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
+import type { TokenHolder } from '../token-guard.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const GET_DOC = {
@@ -90,15 +92,24 @@ interface Outcome {
   paths: readonly string[];
 }
 
+/** The port of the settings routes. */
+export interface SettingsPort extends Pick<UpdateContext, 'driver' | 'host' | 'kubernetesVersions'> {
+  store: Pick<DesiredStore, 'snapshot' | 'write' | 'locks'>;
+  controllers: Pick<Controllers, 'observed' | 'status'>;
+  userFiles: Pick<FollowingIntegration, 'idle'>;
+  counters: WriteCounters;
+  log: Log;
+}
+
 /** The settings as a document. The response is text, as in the compatible interface, and never 304. */
-export function settingsRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { store } = context;
+export function settingsRoutes(app: FastifyInstance, port: SettingsPort): void {
+  const { store } = port;
   for (const url of ['/v1/settings', '/v0/settings']) {
     const older = url.startsWith('/v0/') ? ({ unlisted: true } as const) : {};
     app.get(url, documented({ ...GET_DOC, ...older }), ({ token }, reply) => {
       sendSettings(reply, store.snapshot(), token);
     });
-    app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, context));
+    app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, port));
   }
   app.get('/v1/settings/locked', LOCKED_DOC, (_request, reply) => {
     reply.type(TEXT_TYPE).send(indentedJson(store.locks));
@@ -111,8 +122,8 @@ function sendSettings(reply: FastifyReply, { desired, etag }: DesiredSnapshot, t
   reply.type(TEXT_TYPE).header('ETag', etag).send(indentedJson(settings));
 }
 
-async function putSettings(request: FastifyRequest, reply: FastifyReply, context: ApiContext): Promise<FastifyReply> {
-  const { store, counters, log } = context;
+async function putSettings(request: FastifyRequest, reply: FastifyReply, port: SettingsPort): Promise<FastifyReply> {
+  const { store, counters, log } = port;
   counters.settingsPuts += 1;
   const payload = settingsPayload(bytesOf(request));
   const condition = request.headers['if-match'];
@@ -120,14 +131,13 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
   const { answer, now } = await store.write((before): WriteResult<Outcome> => {
     checkCondition(condition, before);
     const { desired } = before;
-    const update = decideUpdate(payload, desired.settings, { ...context, locks: store.locks });
-    if (update.kind === 'refused')
-      throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'));
+    const update = decideUpdate(payload, desired.settings, { ...port, locks: store.locks });
+    if (update.kind === 'refused') throw refusedUpdate(update.problems);
     const { ignored } = update;
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
     // Computed before the change takes effect: the response says what this change will do.
-    const { controllers, driver } = context;
+    const { controllers, driver } = port;
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
     const text = restarts ? restartText(controllers.status().backendState) : TEXTS.noRestart;
@@ -139,7 +149,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     counters.settingsWrites += 1;
     log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
     // Those that follow from the settings alone.
-    await context.userFiles.idle();
+    await port.userFiles.idle();
   }
   if (ignored.length > 0) {
     log('warn', 'settings ignored: unknown keys', { keys: ignored.slice(0, LOGGED_KEYS), count: ignored.length });
@@ -218,81 +228,18 @@ const PROPOSAL_DOC = documented({
 });
 
 /** `PUT /v1/propose_settings`: what would restart. Changes nothing, and lists only fields of the proposal. */
-export function proposalRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { store, controllers, driver } = context;
+export function proposalRoutes(app: FastifyInstance, port: SettingsPort): void {
+  const { store, controllers, driver } = port;
   app.put('/v1/propose_settings', PROPOSAL_DOC, (request, reply) => {
     const payload = settingsPayload(bytesOf(request));
     refuseTooLarge(payload);
     const current = store.snapshot().desired.settings;
-    const update = decideProposal(payload, current, { ...context, locks: store.locks });
+    const update = decideProposal(payload, current, { ...port, locks: store.locks });
     if (update.kind === 'refused')
       throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.proposalErrors, ...update.problems].join('\n'));
     const settings = update.kind === 'changed' ? update.settings : current;
     const named = new Set<string>(leaves(payload).map(([path]) => path));
     const reasons = Object.entries(restartReasons(settings, controllers.observed(), driver, current));
     reply.type(JSON_TYPE).send(JSON.stringify(Object.fromEntries(reasons.filter(([path]) => named.has(path)))));
-  });
-}
-
-const PROFILE = {
-  type: 'object',
-  required: ['source', 'version', 'settings'],
-  properties: {
-    source: { description: 'Path of the file, or the registry key.', type: 'string' },
-    version: { description: 'Settings version of the profile.', type: 'integer' },
-    settings: { description: 'Its settings, migrated to the newest version.', type: 'object' },
-  },
-} as const;
-
-const LAYERS = {
-  type: 'object',
-  required: ['kind', 'formatVersion', 'basis', 'platform', 'builtIn', 'settingsFile', 'looked', 'inForce', 'driver'],
-  properties: {
-    kind: { const: 'SettingLayers' },
-    formatVersion: { const: 1 },
-    basis: { enum: ['service', 'files', 'application'] },
-    platform: { enum: ['darwin', 'linux', 'win32'] },
-    builtIn: { description: 'Settings of a first run on this computer.', type: 'object' },
-    settingsFile: { type: 'string' },
-    looked: {
-      description: 'Locations of deployment profiles that were checked, highest precedence first.',
-      type: 'array',
-      items: { type: 'string' },
-    },
-    defaultsProfile: PROFILE,
-    lockedProfile: PROFILE,
-    firstRun: {
-      type: 'object',
-      required: ['at'],
-      properties: { at: { type: 'string' }, defaults: { type: 'string' } },
-    },
-    inForce: { description: 'What counts now.', type: 'object' },
-    stored: { description: 'Content of the settings file.', type: 'object' },
-    machine: { description: 'The `machine` block of profiles, as it counts now.', type: 'object' },
-    driver: {
-      type: 'object',
-      required: ['name', 'simulated', 'support', 'liveFields'],
-      properties: {
-        name: { type: 'string' },
-        simulated: { type: 'boolean' },
-        support: { description: 'By dotted path: how the driver supports the setting.', type: 'object' },
-        liveFields: { description: 'Applied to what runs.', type: 'array', items: { type: 'string' } },
-      },
-    },
-  },
-} as const;
-
-/** `GET /v2/settings/layers`: the layers of all settings, and where each comes from. */
-export function layerRoutes(app: FastifyInstance, { layers, store, driver }: ApiContext): void {
-  const doc = documented({
-    scope: 'read',
-    summary: 'List the layers of the effective settings',
-    description: 'Built-in defaults, defaults profile, stored settings, locked profile. Secrets are masked.',
-    replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
-  });
-  app.get('/v2/settings/layers', doc, (_request, reply) => {
-    const { settings, machine } = store.snapshot().desired;
-    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, machine, driver });
-    reply.type(JSON_TYPE).send(indentedJson(document));
   });
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { Snapshots } from '../../features/snapshots/contract.ts';
 import { isObject } from '../../json.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import type { ApiContext } from '../context.ts';
 import { documented } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
@@ -77,8 +77,13 @@ const CANCEL_DOC = documented({
   replies: { 200: { description: 'always', body: 'text', example: TEXTS.snapshotCanceled } },
 });
 
+/** The port of the snapshot routes. */
+export interface SnapshotsPort {
+  snapshots: Snapshots;
+}
+
 /** `/v1/snapshots` and `/v1/snapshot/restore`. */
-export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext): void {
+export function snapshotRoutes(app: FastifyInstance, { snapshots }: SnapshotsPort): void {
   app.get('/v1/snapshots', LIST_DOC, async (_request, reply) =>
     reply.type(JSON_TYPE).send(JSON.stringify(await snapshots.list())),
   );

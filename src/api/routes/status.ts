@@ -1,31 +1,73 @@
 import type { FastifyInstance } from 'fastify';
+import type { Driver, DriverInfo } from '../../drivers/driver.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import { indentedJson } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
-import { withContainers } from '../../reconcile/published-ports.ts';
-import type { StatusDocument } from '../../reconcile/status-document.ts';
-import type { ApiContext } from '../context.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
+import {
+  type StatusDocument,
+  type TransactionReport,
+  type WriteCounters,
+  withContainers,
+} from '../../reconcile/status-document.ts';
+import type { Applies } from '../../service/applies.ts';
+import type { Watch } from '../../service/watch/watch.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
+/** Facts that do not change while the service runs. */
+export interface ServiceFacts {
+  version: string;
+  pid: number;
+  port: number;
+  home: string;
+  /** RFC 3339. */
+  startedAt: string;
+  /** Why the driver was chosen. */
+  driverReason: string;
+  notices: readonly string[];
+  /** The file or registry key of the locked profile. */
+  lockedBy?: string;
+  /** The same of the defaults profile, whether it was applied or not. */
+  defaultsBy?: string;
+}
+
+/** The port of the status route: the parts of its document. */
+export interface StatusPort {
+  about: ServiceFacts;
+  driver: DriverInfo & Pick<Driver, 'access' | 'published'>;
+  controllers: Pick<Controllers, 'status'>;
+  store: Pick<DesiredStore, 'snapshot'>;
+  counters: Readonly<WriteCounters>;
+  userFiles: Pick<FollowingIntegration, 'report' | 'conditions'>;
+  watch: Pick<Watch, 'status' | 'conditions' | 'notices'>;
+  applies: Pick<Applies, 'report'>;
+  /** The last apply that is undone if it fails. */
+  transaction(): TransactionReport | undefined;
+  /** The operation on the backend's data, such as a snapshot, as a sentence. */
+  maintenance(): string | undefined;
+}
+
 /** `GET /v2/status`: the document of `schemas/status.json`. */
-export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
+export function statusRoutes(app: FastifyInstance, port: StatusPort): void {
   const doc = documented({
     scope: 'read',
     summary: 'Get the service, the desired state and the observed state',
     replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },
   });
   app.get('/v2/status', doc, (_request, reply) => {
-    reply.type(JSON_TYPE).send(indentedJson(statusDocument(context)));
+    reply.type(JSON_TYPE).send(indentedJson(statusDocument(port)));
   });
 }
 
 /** The one place where the document is made. */
-export function statusDocument(context: ApiContext): StatusDocument {
-  const { about, driver, controllers, store, counters, userFiles } = context;
-  const maintenance = context.maintenance();
-  const apply = context.applies.report();
-  const transaction = context.transaction();
-  const kept = context.watch.status();
+export function statusDocument(port: StatusPort): StatusDocument {
+  const { about, driver, controllers, store, counters, userFiles } = port;
+  const maintenance = port.maintenance();
+  const apply = port.applies.report();
+  const transaction = port.transaction();
+  const kept = port.watch.status();
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -43,7 +85,7 @@ export function statusDocument(context: ApiContext): StatusDocument {
     startedAt: about.startedAt,
     driver: { name: driver.name, simulated: driver.simulated, reason: about.driverReason },
     ...loop,
-    conditions: [...loop.conditions, ...context.watch.conditions(), ...userFiles.conditions()],
+    conditions: [...loop.conditions, ...port.watch.conditions(), ...userFiles.conditions()],
     engine: {
       name,
       state: wanted.state,
@@ -67,6 +109,6 @@ export function statusDocument(context: ApiContext): StatusDocument {
           },
         }),
     hostIntegration: userFiles.report(),
-    notices: [...about.notices, ...context.watch.notices()],
+    notices: [...about.notices, ...port.watch.notices()],
   };
 }

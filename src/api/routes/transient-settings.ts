@@ -4,12 +4,27 @@ import { indentedJson, isObject, type JsonObject, type JsonValue } from '../../j
 import type { Platform } from '../../settings/field.ts';
 import { own } from '../../settings/own.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
-import type { ApiContext, TransientSettings, TransientStore, TransientUpdate } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 /** Pages of the preferences. */
 const PAGES: readonly string[] = ['Application', 'WSL', 'Virtual Machine', 'Container Engine', 'Kubernetes'];
+
+/** The window state of the compatible application; kept in memory only. */
+interface TransientSettings {
+  noModalDialogs: boolean;
+  preferences: { navItem: { current: string; currentTabs: Record<string, string> } };
+}
+
+type TransientUpdate =
+  /** One line per problem; nothing was changed. */
+  { kind: 'refused'; lines: string[] } | { kind: 'unchanged' } | { kind: 'changed'; settings: TransientSettings };
+
+/** The transient settings of this service. */
+export interface TransientStore {
+  read(): TransientSettings;
+  update(payload: JsonObject): TransientUpdate;
+}
 
 export function createTransientStore(platform: Platform, noModalDialogs: boolean): TransientStore {
   let settings: TransientSettings = {
@@ -157,8 +172,13 @@ const PUT_DOC = documented({
   },
 });
 
+/** The port of the transient settings routes. */
+export interface TransientPort {
+  transient: TransientStore;
+}
+
 /** `/v1/transient_settings`: for clients with windows. This service has none, and only stores the values. */
-export function transientSettingsRoutes(app: FastifyInstance, { transient }: ApiContext): void {
+export function transientSettingsRoutes(app: FastifyInstance, { transient }: TransientPort): void {
   app.get('/v1/transient_settings', GET_DOC, (_request, reply) => {
     reply.type(JSON_TYPE).send(indentedJson(transient.read()));
   });

@@ -2,9 +2,9 @@ import { RdError } from '../../errors.ts';
 import { type Clock, steadyClock } from '../../os/clock.ts';
 import { waitingLine } from '../../os/waiting-line.ts';
 import { type LockHolder, lockHolder } from '../../state/home-lock.ts';
-import type { Client } from '../client.ts';
+import type { LifecycleClient, Server } from '../contract.ts';
 import { SERVICE_STOP_MS } from '../home-service.ts';
-import { type Caller, homeOf, namesService, type SessionIo } from './home.ts';
+import { type Caller, homeOf, isElsewhere, type SessionIo } from './home.ts';
 
 export interface ExitingServiceOptions {
   /** Print nothing to stderr. */
@@ -30,11 +30,11 @@ export async function exitingService(io: SessionIo): Promise<LockHolder | undefi
  * known. Another application, or a service named explicitly, always counts as staying.
  */
 export async function isStaying(
-  { connection, backendState }: Client,
+  { connection, backendState }: Server & Pick<LifecycleClient, 'backendState'>,
   { globals, io }: Caller,
   pid?: number,
 ): Promise<boolean> {
-  if (connection.foreign || globals.port || namesService(globals, io)) return true;
+  if (globals.port || isElsewhere(connection, globals, io)) return true;
   const holder = await lockHolder(homeOf(io).serviceLock);
   if (holder?.alive && (holder.idle || holder.ending)) return false;
   if (holder?.alive && (pid === undefined ? holder.port === connection.port : holder.pid === pid)) return true;
@@ -146,7 +146,7 @@ export function hungServiceAdvice(pid: number, io: SessionIo): string {
  * @throws RdError `ERR_DEADLINE` when it hangs.
  */
 export async function stopOwnService(
-  client: Pick<Client, 'shutdown'>,
+  client: Pick<LifecycleClient, 'shutdown'>,
   pid: number,
   { io, quiet }: { io: SessionIo; quiet: boolean },
 ): Promise<void> {

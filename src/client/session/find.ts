@@ -2,8 +2,9 @@ import { RdError } from '../../errors.ts';
 import type { Target } from '../../plan/change.ts';
 import { COMPATIBLE } from '../../product.ts';
 import type { StatusDocument } from '../../reconcile/status-document.ts';
-import { type Client, createClient } from '../client.ts';
+import { createClient } from '../client.ts';
 import type { Connection } from '../connection.ts';
+import type { Client, ServiceClient } from '../contract.ts';
 import type { ConnectionFlags } from '../discovery.ts';
 import { answerLimit, withinTime } from '../http.ts';
 import { exitingService, isStaying, waitForOtherService } from './exit.ts';
@@ -31,7 +32,7 @@ export async function askService<T>(caller: Caller, ask: (connection: Connection
   }
 }
 
-/** A service of ours, or another application (`client.foreign`), with its status. */
+/** A service of ours, or another application, with its status. */
 export interface Service {
   client: Client;
   status: StatusDocument;
@@ -85,9 +86,9 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
 }
 
 /** A server without our status that replies with the API's own errors is another application that implements it. */
-async function otherApplication(plain: Client, error: unknown, signal: AbortSignal): Promise<Service> {
+async function otherApplication(plain: ServiceClient, error: unknown, signal: AbortSignal): Promise<Service> {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
-  const { createForeignClient } = await import('../foreign-client.ts');
+  const { createForeignClient } = await import('../rancher-desktop/index.ts');
   const client = createForeignClient(plain);
   return { client, status: await client.status({ signal }) };
 }

@@ -43,3 +43,8 @@ export function homeOf(io: Pick<SessionIo, 'env' | 'platform'>): Places {
 export function namesService(globals: ConnectionFlags, io: Pick<SessionIo, 'env'>): boolean {
   return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
 }
+
+/** True when what answers at the connection need not be the service of this home: another application, or what the user named. */
+export function isElsewhere({ foreign }: Connection, globals: ConnectionFlags, io: Pick<SessionIo, 'env'>): boolean {
+  return foreign || namesService(globals, io);
+}

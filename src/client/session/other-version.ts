@@ -3,7 +3,7 @@ import { PRODUCT } from '../../product.ts';
 import { type LockHolder, lockHolder } from '../../state/home-lock.ts';
 import type { Connection } from '../connection.ts';
 import type { ConnectionFlags } from '../discovery.ts';
-import { homeOf, namesService, type SessionIo } from './home.ts';
+import { homeOf, isElsewhere, type SessionIo } from './home.ts';
 
 /**
  * Why the service of this home is not asked: its interface is that of another version of this program, so that what it says might be
@@ -11,11 +11,12 @@ import { homeOf, namesService, type SessionIo } from './home.ts';
  * Sends nothing.
  */
 export async function otherVersion(
-  { foreign, file, pid, revision }: Connection,
+  connection: Connection,
   globals: ConnectionFlags,
   io: SessionIo,
 ): Promise<RdError | undefined> {
-  if (foreign || revision === PRODUCT.revision || namesService(globals, io)) return undefined;
+  const { file, pid, revision } = connection;
+  if (revision === PRODUCT.revision || isElsewhere(connection, globals, io)) return undefined;
   const where = homeOf(io);
   if (file !== where.connectionFile) return undefined;
   const holder = await lockHolder(where.serviceLock);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { posix } from 'node:path';
 import { explainImage, explainUnnamed } from '../../allowed-images/allow-list.ts';
-import { isObject, parseJson } from '../../json.ts';
+import { defined, isObject, parseJson } from '../../json.ts';
 import { bytesOf } from '../../os/stream-bytes.ts';
 import {
   type ImageReference,
@@ -230,7 +230,7 @@ function imageCreate(query: URLSearchParams, call: EngineCall): RequestedImages 
   const { registry, repository, digest } = named;
   if (isDigest(tag)) return { brings: 'images', references: [{ registry, repository, digest: tag }] };
   if (!isImageTag(tag)) return uncheckableName(`${image}:${tag}`);
-  return { brings: 'images', references: [{ registry, repository, tag, ...(digest === undefined ? {} : { digest }) }] };
+  return { brings: 'images', references: [{ registry, repository, tag, ...defined({ digest }) }] };
 }
 
 function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {

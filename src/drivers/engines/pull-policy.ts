@@ -1,5 +1,5 @@
 import { type AllowList, createAllowList, explainImage, explainRegistry } from '../../allowed-images/allow-list.ts';
-import { isObject, parseJson } from '../../json.ts';
+import { defined, isObject, parseJson } from '../../json.ts';
 import { canonicalRegistry, formatReference, isDigest } from '../../settings/image-reference.ts';
 import type { RegistryRequest } from './registry-request.ts';
 
@@ -71,8 +71,7 @@ export function pullPolicy(): PullPolicy {
           const image = {
             registry,
             repository,
-            ...(tag === undefined ? {} : { tag }),
-            ...(digest === undefined ? {} : { digest }),
+            ...defined({ tag, digest }),
           };
           const known = digest !== undefined && learned.has(formatReference({ registry, repository }), digest);
           return known || list.allows(image) ? undefined : explainImage(image, list.patterns);

@@ -146,7 +146,7 @@ function waitForConnection<S extends Socket>(socket: S, host: string, port: numb
       reject(new Error(`${host}:${port} cannot be reached: ${cause.message}`, { cause }));
     };
     const timer = setTimeout(() => socket.destroy(timedOut()), CONNECT_MS);
-    socket.once('error', fail);
+    socket.on('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
       // The listener stays: an error before the caller adds its own would crash this process.

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import { diskProblem } from '../../os/disk-header.ts';
 import { ioError } from '../../os/io-error.ts';
 import { sizeText } from '../../os/size.ts';
@@ -166,7 +167,7 @@ async function isGzip(path: string): Promise<boolean> {
 
 function invalidArchive(archive: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${archive} is not a guest image: ${reason}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Create guest images with `rdctl image build`, and write them to a file with `rdctl image save`.',
   });
 }

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../errors.ts';
-import { isObject, parseJson } from '../../json.ts';
+import { defined, isObject, parseJson } from '../../json.ts';
 import { fileOperations, readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { diskProblem } from '../../os/disk-header.ts';
@@ -229,7 +229,7 @@ const REPLACE =
 
 function damaged(name: string, path: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} has changed`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: REPLACE,
   });
 }

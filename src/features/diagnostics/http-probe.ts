@@ -42,14 +42,14 @@ export async function probe(
           if (body.length > MAX_BODY_BYTES)
             answer.destroy(new Error(`the answer has more than ${MAX_BODY_BYTES} bytes`));
         });
-        answer.once('error', reject);
+        answer.on('error', reject);
         answer.once('end', () => {
           const serverTime = Date.parse(answer.headers.date ?? '');
           resolve({ status: answer.statusCode ?? 0, body, ...(Number.isNaN(serverTime) ? {} : { serverTime }) });
         });
       },
     );
-    sent.once('error', reject);
+    sent.on('error', reject);
     sent.end();
   });
 }

@@ -54,16 +54,14 @@ export async function extract(
     try {
       await write(header, path, target, body);
     } catch (error) {
-      if (systemCode(error) === 'EEXIST') throw invalidEntry(header.name, 'it is in the archive twice');
-      if (systemCode(error) === 'ENOTDIR') throw invalidEntry(header.name, 'it is below a file');
-      throw error;
+      throw refusalOf(header.name, error);
     }
   }
   if (kind === undefined) throw new RdError('ERR_EXTENSION_INVALID', 'the archive is empty');
   // Last, so that nothing is ever written through a link of the archive.
   for (const { path, target } of links) {
     await symlink(target, path).catch((error: unknown) => {
-      throw systemCode(error) === 'EEXIST' ? invalidEntry(path, 'it is in the archive twice') : error;
+      throw refusalOf(path, error);
     });
   }
   return kind;
@@ -158,6 +156,20 @@ function readFailure(error: unknown): unknown {
   if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) return error;
   const text = messageOf(error);
   return new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
+}
+
+/** What is wrong with an entry that the file system refused; the error itself if the archive is not at fault. */
+function refusalOf(name: string, error: unknown): unknown {
+  switch (systemCode(error)) {
+    case 'EEXIST':
+      return invalidEntry(name, 'it is in the archive twice');
+    case 'ENOTDIR':
+      return invalidEntry(name, 'it is below a file');
+    case 'ENAMETOOLONG':
+      return invalidEntry(name, 'its name is too long');
+    default:
+      return error;
+  }
 }
 
 function spend(budget: Budget, { name, size = 0 }: Header): void {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject, parseJson } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
@@ -100,7 +101,7 @@ export async function releaseContext(
     return 'managed';
   });
   const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-    if (await ours()) await deselectOurs(config, selection, targets, context);
+    if ((await mayBeAside(config, record)) || (await ours())) await deselectOurs(config, selection, targets, context);
     return 'clean';
   });
   return [noted, released];
@@ -120,8 +121,9 @@ export async function withdrawContext(
   if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, context);
   else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-      if (await isFreeOf(config, `"${name}"`, context)) return 'clean';
-      await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, context);
+      // The file may come back, and a missing context fails every command of docker.
+      const free = !(await mayBeAside(config, record)) && (await isFreeOf(config, `"${name}"`, context));
+      if (!free) await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, context);
       return 'clean';
     });
     outcomes.push(deselected);
@@ -137,6 +139,18 @@ export async function withdrawContext(
     return 'clean';
   });
   return [...outcomes, removed];
+}
+
+/**
+ * Whether something else stands in place of a file that we have selected our context in. That the selection was given back is not asked: it
+ * is recorded before it is done.
+ */
+async function mayBeAside(config: string, record: ContextRecord | undefined): Promise<boolean> {
+  if (record?.selection === undefined) return false;
+  return stat(config).then(
+    (facts) => !facts.isFile(),
+    () => false,
+  );
 }
 
 /** Undoes the selection unless another context is selected by now. */

@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  type Document,
-  isMap,
-  isScalar,
-  isSeq,
-  type Pair,
-  parseAllDocuments,
-  visit,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml';
+import { CST, type Document, isMap, isScalar, Parser, parseAllDocuments, visit } from 'yaml';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import { tooMuchYaml } from '../../settings/parse.ts';
+import {
+  isMember,
+  rawToken,
+  removeMember,
+  splitIntoLines,
+  splitStart,
+  writtenTokens,
+} from '../../settings/yaml-tokens.ts';
 
 /** A cluster, a user and their context under one name. Members of the kubeconfig format; values may be secrets. */
 export interface KubeEntry {
@@ -26,41 +24,50 @@ type Item = Record<string, string | Readonly<Record<string, string>>>;
 
 const KINDS: readonly Kind[] = ['clusters', 'contexts', 'users'];
 const SELECTED = 'current-context';
+/** Members of every kubeconfig, which a blank one gets. */
+const HEADER = { apiVersion: 'v1', kind: 'Config' };
 /** Tokens, of which a cluster with its user and context has about a hundred; it is read several times for one change. */
 const MOST_PARTS = 100_000;
 
 /**
- * Adds the entry, and selects it where nothing is selected. The rest of the text stays byte for byte.
+ * Adds the entry, and selects it where nothing is selected. The rest of the text stays byte for byte. A comment behind each key that was
+ * empty or absent says so, and `withoutEntry` restores the text from it.
  * @returns `foreign` when a cluster of that name runs elsewhere.
- * @throws RdError `ERR_IO` for an invalid kubeconfig, and for a layout that cannot be edited safely.
+ * @throws RdError `ERR_IO` for an invalid kubeconfig, and for a layout that cannot be edited safely or could not be restored.
  */
 export function withEntry(text: string | undefined, entry: KubeEntry): string | 'foreign' {
   if (text === undefined) return freshText(entry);
-  if (text.split('\n').every((line) => /^\s*(?:#|$)/.test(line))) {
-    return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${freshText(entry)}`;
-  }
-  const before = read(text);
-  const named = listOf(before.value, 'clusters').find((item) => item.name === entry.name);
+  const { name } = entry;
+  const value = read(text);
+  const named = listOf(value, 'clusters').find((item) => item.name === name);
   if (named && !isLocal(named)) return 'foreign';
-  const expected: Record<string, unknown> = { ...before.value };
-  let after = text;
+  const edit = new Edit(text, name);
+  const header = isBlank(text) ? HEADER : {};
+  for (const [key, written] of Object.entries(header)) edit.append(key, ` ${written}`);
+  const expected: Record<string, unknown> = { ...header, ...value };
+  let isNew = value[SELECTED] !== name && !text.includes(endOfMark(name));
   for (const kind of KINDS) {
-    const item = itemOf(kind, entry);
-    const own = listOf(before.value, kind).filter(({ name }) => name === entry.name);
-    if (own.length === 1 && isDeepStrictEqual(own[0], item)) continue;
-    expected[kind] = [...listOf(before.value, kind).filter(({ name }) => name !== entry.name), item];
-    after = inserted(own.length > 0 ? removed(after, kind, entry.name) : after, kind, item);
+    const [list, item] = [listOf(value, kind), itemOf(kind, entry)];
+    const own = placesOf(list, name);
+    const [first = list.length, ...more] = own;
+    if (own.length > 0) isNew = false;
+    if (own.length === 1 && isDeepStrictEqual(list[first], item)) continue;
+    edit.removeItems(kind, more);
+    edit.putItem(kind, first, item);
+    expected[kind] = list.toSpliced(first, 1, item).filter((each) => each === item || each.name !== name);
   }
-  if (!before.value[SELECTED]) {
-    expected[SELECTED] = entry.name;
-    after = selecting(after, entry.name);
+  if (!value[SELECTED]) {
+    expected[SELECTED] = name;
+    edit.select();
   }
-  return checked(after, expected);
+  const after = checked(edit.text(), expected);
+  if (isNew && withoutEntry(after, name) !== text) throw uncertain();
+  return after;
 }
 
 /** The cluster of that name and its user in a text. Throws as `withEntry`. */
 export function entryIn(text: string, name: string): KubeEntry | undefined {
-  const { value } = read(text);
+  const value = read(text);
   const member = (kind: Kind, key: string): Record<string, string> | undefined => {
     const inner = listOf(value, kind).find((item) => item.name === name)?.[key];
     if (!isObject(inner)) return undefined;
@@ -74,23 +81,26 @@ export function entryIn(text: string, name: string): KubeEntry | undefined {
 
 /** The text without the entries of that name; undefined when nothing else was in it. Throws as `withEntry`. */
 export function withoutEntry(text: string, name: string): string | undefined {
-  const before = read(text);
-  const expected: Record<string, unknown> = { ...before.value };
-  let after = text;
+  const value = read(text);
+  const edit = new Edit(text, name);
+  const expected: Record<string, unknown> = { ...value };
   for (const kind of KINDS) {
-    const all = listOf(before.value, kind);
-    const rest = all.filter((item) => item.name !== name);
-    if (rest.length === all.length) continue;
-    expected[kind] = rest;
-    after = removed(after, kind, name);
+    const list = listOf(value, kind);
+    const own = placesOf(list, name);
+    if (own.length === 0) continue;
+    expected[kind] = list.filter((item) => item.name !== name);
+    edit.removeItems(kind, own);
+    const isEmptied = own.length === list.length;
+    if (!edit.unmark(kind, isEmptied) && isEmptied) edit.emptyList(kind);
   }
-  if (before.value[SELECTED] === name) {
+  if (value[SELECTED] === name) {
     delete expected[SELECTED];
-    after = deselecting(after);
+    if (!edit.unmark(SELECTED, true)) edit.deselect();
   }
-  const rest = checked(after, expected);
-  const hasComment = rest.includes('#');
-  return isEmpty(expected) && !hasComment ? undefined : rest;
+  const hasMore = !isEmpty(expected);
+  for (const key of Object.keys(HEADER)) if (edit.unmark(key, !hasMore) && !hasMore) delete expected[key];
+  const rest = checked(edit.text(), expected);
+  return hasMore || rest.includes('#') || text.includes(endOfMark(name)) ? rest : undefined;
 }
 
 function isLocal(item: Record<string, unknown>): boolean {
@@ -110,24 +120,25 @@ function itemOf(kind: Kind, { name, cluster, user }: KubeEntry): Item {
 }
 
 function freshText(entry: KubeEntry): string {
-  const lists = KINDS.map((kind) => `${kind}:\n${blockText(itemOf(kind, entry), '', '\n')}\n`);
-  return `apiVersion: v1\nkind: Config\n${lists.join('')}${SELECTED}: ${entry.name}\n`;
+  const header = Object.entries(HEADER).map(([key, value]) => `${key}: ${value}\n`);
+  const lists = KINDS.map((kind) => `${kind}:\n${blockText(itemOf(kind, entry), '', '\n')}`);
+  return `${[...header, ...lists].join('')}${SELECTED}: ${entry.name}\n`;
 }
 
 function isEmpty(value: Record<string, unknown>): boolean {
   return Object.entries(value).every(([key, member]) => {
-    if (key === 'apiVersion' || key === 'kind') return true;
+    if (Object.hasOwn(HEADER, key)) return true;
     if (isObject(member)) return Object.keys(member).length === 0;
     return !member || (Array.isArray(member) && member.length === 0);
   });
 }
 
-interface Read {
-  root: YAMLMap;
-  value: Record<string, unknown>;
+function isBlank(text: string): boolean {
+  return text.split('\n').every((line) => /^\s*(?:#|$)/.test(line));
 }
 
-function read(text: string): Read {
+function read(text: string): Record<string, unknown> {
+  if (isBlank(text)) return {};
   const tooMuch = tooMuchYaml(text, MOST_PARTS);
   if (tooMuch !== undefined) throw unusable(tooMuch);
   // The library's own check for duplicate keys is quadratic, and its warnings quote the text.
@@ -148,7 +159,7 @@ function read(text: string): Read {
     const list = value[kind];
     if (list !== undefined && list !== null && !Array.isArray(list)) throw unusable(`"${kind}" in it is not a list`);
   }
-  return { root, value };
+  return value;
 }
 
 function hasKeyTwice(document: Document): boolean {
@@ -176,79 +187,168 @@ function listOf(value: Record<string, unknown>, kind: Kind): Record<string, unkn
   return Array.isArray(list) ? list.map((item: unknown) => (isObject(item) ? item : { item })) : [];
 }
 
+/** Positions of the items of that name. */
+function placesOf(list: readonly Record<string, unknown>[], name: string): number[] {
+  return list.flatMap((item, index) => (item.name === name ? [index] : []));
+}
+
 /** Verifies that nothing else has changed; otherwise the layout is unsupported. */
 function checked(text: string, expected: Record<string, unknown>): string {
   const strip = (value: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(value).filter(([, member]) => member && !isDeepStrictEqual(member, [])));
   let reparsed: Record<string, unknown> | undefined;
   try {
-    reparsed = read(text).value;
+    reparsed = read(text);
   } catch (error) {
     if (!(error instanceof RdError)) throw error;
   }
   if (reparsed && isDeepStrictEqual(strip(reparsed), strip(expected))) return text;
-  throw unusable('its layout is one that cannot be changed with certainty');
+  throw uncertain();
 }
 
-function inserted(text: string, kind: Kind, item: Item): string {
-  const newline = newlineOf(text);
-  const pair = pairOf(read(text).root, kind);
-  if (!pair) {
-    const end = text.endsWith('\n') ? text : text + newline;
-    return `${end}${kind}:${newline}${blockText(item, '', newline)}${newline}`;
-  }
-  const list = pair.value;
-  if (isSeq(list) && list.items.length > 0) {
-    const dash = dashOf(text, list, 0);
-    const indent = ' '.repeat(dash - lineStart(text, dash));
-    return afterLine(text, endOf(list.items.at(-1)), blockText(item, indent, newline), newline);
-  }
-  const [from, to] = [startOf(list), endOf(list)];
-  // A comment after the empty list stays on its line.
-  const bare = splice(text, from, to, '');
-  const colon = bare.lastIndexOf(':', from);
-  const trimmed = bare.slice(0, colon + 1) + bare.slice(colon + 1).replace(/^[ \t]+(?=\r?\n|$)/, '');
-  return afterLine(trimmed, colon + 1, blockText(item, '', newline), newline);
+const ABSENT = 'absent';
+const EMPTY = 'empty';
+
+/** The end of a mark: the comment `# null before rdctl` behind a key that had this value, none (`empty`), or was `absent`. */
+function endOfMark(name: string): string {
+  return ` before ${name}`;
 }
 
-function removed(text: string, kind: Kind, name: string): string {
-  for (let now = text; ; ) {
-    const pair = pairOf(read(now).root, kind);
+type PairTokens = Extract<CST.BlockMap['items'][number], { sep: CST.SourceToken[] }>;
+
+/** Changes in the tokens of a file, for one name. All other tokens stay as they are. */
+class Edit {
+  private readonly name: string;
+  private readonly tokens: CST.Token[];
+  private readonly root: CST.BlockMap = { type: 'block-map', offset: 0, indent: 0, items: [] };
+  private readonly newline: string;
+  /** The last line lacks its end, and keeps lacking it. */
+  private readonly isOpen: boolean;
+
+  /** @param text that `read` accepts. */
+  constructor(text: string, name: string) {
+    this.name = name;
+    this.newline = text.includes('\r\n') ? '\r\n' : '\n';
+    this.isOpen = !text.endsWith('\n');
+    this.tokens = [...new Parser().parse(this.isOpen && text !== '' ? text + this.newline : text)];
+    for (const token of this.tokens) {
+      if (token.type === 'document' && token.value?.type === 'block-map') this.root = token.value;
+    }
+    this.root.items.push({ start: splitIntoLines(this.root) });
+  }
+
+  text(): string {
+    const text = writtenTokens(this.tokens);
+    return this.isOpen && text.endsWith(this.newline) ? text.slice(0, -this.newline.length) : text;
+  }
+
+  /** Adds a key that was absent, with its value or the lines of its list. */
+  append(key: string, value: string, lines = ''): void {
+    const mark = `# ${ABSENT}${endOfMark(this.name)}`;
+    this.tokens.push(rawToken(`${this.indentation(this.root)}${key}:${value} ${mark}${this.newline}${lines}`));
+  }
+
+  /** Puts an item in the place of the one with this index, or after the last. */
+  putItem(kind: Kind, index: number, item: Item): void {
+    const pair = this.pair(kind);
     const list = pair?.value;
-    if (!pair || !isSeq(list)) return now;
-    const index = list.items.findIndex((item) => isMap(item) && item.get('name') === name);
-    if (index < 0) return now;
-    now = withoutItem(now, pair, list, index);
+    if (list?.type === 'block-seq') {
+      const old = list.items[index];
+      const lines = rawToken(blockText(item, this.indentation(list), this.newline));
+      if (old && isMember(old)) list.items[index] = { start: [...splitStart(old.start)[0], lines] };
+      else list.items.splice(index, 0, { start: [lines] });
+      return;
+    }
+    if (list?.type === 'flow-collection' && list.items.some(isMember)) throw inBrackets();
+    const lines = blockText(item, this.indentation(this.root), this.newline);
+    if (pair) {
+      this.fill(pair, '');
+      pair.sep.push(rawToken(lines));
+    } else this.append(kind, '', lines);
+  }
+
+  removeItems(kind: Kind, indexes: readonly number[]): void {
+    const list = this.pair(kind)?.value;
+    if (indexes.length === 0) return;
+    if (list?.type !== 'block-seq') throw inBrackets();
+    for (const index of indexes.toReversed()) removeMember(list.items, index);
+  }
+
+  emptyList(kind: Kind): void {
+    const pair = this.pair(kind);
+    const colon = pair?.sep.findIndex(({ type }) => type === 'map-value-ind') ?? -1;
+    pair?.sep.splice(colon + 1, 0, rawToken(' []'));
+  }
+
+  select(): void {
+    const pair = this.pair(SELECTED);
+    if (pair) this.fill(pair, `${this.name} `);
+    else this.tokens.push(rawToken(`${this.indentation(this.root)}${SELECTED}: ${this.name}${this.newline}`));
+  }
+
+  /** If it is the last line, we added it; elsewhere it was empty before. */
+  deselect(): void {
+    const pair = this.pair(SELECTED);
+    if (!pair?.value) return;
+    const line = CST.stringify({ ...pair, start: splitStart(pair.start)[1] });
+    if (`\n${writtenTokens(this.tokens)}`.trimEnd().endsWith(`\n${line.trimEnd()}`)) this.remove(pair);
+    else CST.setScalarValue(pair.value, '', { type: 'QUOTE_DOUBLE' });
+  }
+
+  /**
+   * Removes the mark behind a key.
+   * @param isEmptied The key also gets back what it had, or is removed if it was absent.
+   * @returns false without a mark.
+   */
+  unmark(key: string, isEmptied: boolean): boolean {
+    const pair = this.pair(key);
+    const name = this.name.replace(/\W/g, '\\$&');
+    const mark = new RegExp(`([ \\t])(?:${name} )?# (\\S.*?)${endOfMark(name)}(?!\\S)`);
+    const [line = '', space = '', was] = mark.exec(pair ? lineOf(pair) : '') ?? [];
+    if (!pair || was === undefined) return false;
+    const restored = !isEmptied || was === EMPTY ? '' : `${space}${was}`;
+    if (isEmptied && was === ABSENT) this.remove(pair);
+    else
+      setLine(
+        pair,
+        lineOf(pair).replace(line, () => restored),
+      );
+    return true;
+  }
+
+  private pair(key: string): PairTokens | undefined {
+    return this.root.items.find(
+      (item): item is PairTokens => item.sep !== undefined && CST.resolveAsScalar(item.key)?.value === key,
+    );
+  }
+
+  /** Puts a text and a mark in the place of an empty value. */
+  private fill(pair: PairTokens, text: string): void {
+    const line = lineOf(pair);
+    const value = writtenTokens(pair.sep).length;
+    const [was = ''] = /^(?:\[[ \t]*\]|\S+)/.exec(line.slice(value)) ?? [];
+    const at = was === '' ? line.indexOf(':') + 1 : value;
+    const mark = `${was === '' ? ' ' : ''}${text}# ${was || EMPTY}${endOfMark(this.name)}`;
+    setLine(pair, `${line.slice(0, at)}${mark}${line.slice(at + was.length)}`);
+  }
+
+  private remove(pair: PairTokens): void {
+    removeMember(this.root.items, this.root.items.indexOf(pair));
+  }
+
+  private indentation({ indent }: CST.BlockMap | CST.BlockSequence): string {
+    return ' '.repeat(indent);
   }
 }
 
-function withoutItem(text: string, pair: Pair, list: YAMLSeq, index: number): string {
-  const from = lineStart(text, dashOf(text, list, index));
-  const without = splice(text, from, lineEnd(text, endOf(list.items[index])), '');
-  if (list.items.length > 1) return without;
-  const colon = without.indexOf(':', endOf(pair.key));
-  return splice(without, colon + 1, colon + 1, ' []');
+/** What is written behind a key on its line. */
+function lineOf({ sep, value }: PairTokens): string {
+  return `${writtenTokens(sep)}${value && value.type !== 'block-seq' ? CST.stringify(value) : ''}`;
 }
 
-function selecting(text: string, name: string): string {
-  const newline = newlineOf(text);
-  const pair = pairOf(read(text).root, SELECTED);
-  if (pair) {
-    const empty = startOf(pair.value) === endOf(pair.value);
-    if (!empty) return splice(text, startOf(pair.value), endOf(pair.value), name);
-    const colon = text.indexOf(':', endOf(pair.key));
-    return splice(text, colon + 1, colon + 1, ` ${name}`);
-  }
-  return `${text.endsWith('\n') ? text : text + newline}${SELECTED}: ${name}${newline}`;
-}
-
-/** If it is the last line, we added it; elsewhere it was empty before. */
-function deselecting(text: string): string {
-  const pair = pairOf(read(text).root, SELECTED);
-  if (!pair) return text;
-  const [from, to] = [startOf(pair.key), endOf(pair.value)];
-  if (text.slice(lineEnd(text, to)).trim() !== '') return splice(text, startOf(pair.value), to, '""');
-  return splice(text, lineStart(text, from), lineEnd(text, to), '');
+function setLine(pair: PairTokens, text: string): void {
+  pair.sep = [rawToken(text)];
+  if (pair.value?.type !== 'block-seq') delete pair.value;
 }
 
 function blockText(item: Item, indent: string, newline: string): string {
@@ -257,7 +357,7 @@ function blockText(item: Item, indent: string, newline: string): string {
       ? [`${key}: ${scalarText(value)}`]
       : [`${key}:`, ...Object.entries(value).map(([inner, text]) => `  ${inner}: ${scalarText(text)}`)],
   );
-  return lines.map((line, index) => `${indent}${index === 0 ? '- ' : '  '}${line}`).join(newline);
+  return lines.map((line, index) => `${indent}${index === 0 ? '- ' : '  '}${line}${newline}`).join('');
 }
 
 function scalarText(value: string): string {
@@ -266,52 +366,16 @@ function scalarText(value: string): string {
     : JSON.stringify(value);
 }
 
-function pairOf(root: YAMLMap, key: string): Pair | undefined {
-  return root.items.find((pair) => isScalar(pair.key) && pair.key.value === key);
-}
-
-function rangeOf(node: unknown): readonly number[] {
-  const range = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
-  if (!Array.isArray(range)) throw unusable('its layout is not understood');
-  return range;
-}
-
-const startOf = (node: unknown): number => rangeOf(node)[0] ?? 0;
-const endOf = (node: unknown): number => rangeOf(node)[1] ?? 0;
-
-/** Offset of an item's dash. */
-function dashOf(text: string, list: YAMLSeq, index: number): number {
-  if (list.flow) throw unusable('it has lists in the style of JSON');
-  return text.lastIndexOf('-', startOf(list.items[index]) - 1);
-}
-
-function newlineOf(text: string): string {
-  return text.includes('\r\n') ? '\r\n' : '\n';
-}
-
-function splice(text: string, from: number, to: number, put: string): string {
-  return text.slice(0, from) + put + text.slice(to);
-}
-
-function lineStart(text: string, at: number): number {
-  return text.lastIndexOf('\n', at - 1) + 1;
-}
-
-/** Offset after the end of the line; at the start of a line, after the previous one. */
-function lineEnd(text: string, at: number): number {
-  if (text[at - 1] === '\n') return at;
-  const next = text.indexOf('\n', at);
-  return next < 0 ? text.length : next + 1;
-}
-
-function afterLine(text: string, at: number, put: string, newline: string): string {
-  const end = lineEnd(text, at);
-  const before = text.slice(0, end);
-  return `${before}${before.endsWith('\n') ? '' : newline}${put}${newline}${text.slice(end)}`;
-}
-
 function unusable(why: string): RdError {
   return new RdError('ERR_IO', `the kubeconfig was not changed: ${why}`, {
     advice: 'Correct the file; the context is made at the next start of the cluster.',
   });
+}
+
+function uncertain(): RdError {
+  return unusable('its layout is one that cannot be changed with certainty');
+}
+
+function inBrackets(): RdError {
+  return unusable('it has lists in the style of JSON');
 }

@@ -102,7 +102,10 @@ export async function editUserFile(
     const action = after === undefined ? 'delete' : existing ? 'update' : 'create';
     dryRun.set(path, { file: path, action, what });
   } else if (after === undefined) {
-    await attempt('remove', file, () => operations.unlink(file));
+    await attempt('remove', file, async () => {
+      if (existing) await expectUnchanged(file, existing);
+      await operations.unlink(file);
+    });
     await removeEmptyDirectories(path, within);
   } else if (existing) await replace(file, existing, after, operations);
   else await create(file, after, mode, operations);
@@ -148,17 +151,21 @@ async function replace(file: string, existing: BigIntStats, text: string, operat
       if (made.uid !== existing.uid || made.gid !== existing.gid || made.mode !== existing.mode) {
         throw refused(file, 'its owner and permissions cannot be kept');
       }
-      // Another program may have written meanwhile; the remaining window is one system call.
-      const now = await lstat(file, { bigint: true });
-      if (now.ino !== existing.ino || now.mtimeNs !== existing.mtimeNs || now.size !== existing.size) {
-        throw refused(file, 'another program is changing it');
-      }
+      await expectUnchanged(file, existing);
       await operations.rename(temporary, file);
     } catch (error) {
       await unlink(temporary).catch(() => undefined);
       throw error;
     }
   });
+}
+
+/** Another program may have written meanwhile; the remaining window is one system call. */
+async function expectUnchanged(file: string, existing: BigIntStats): Promise<void> {
+  const now = await lstat(file, { bigint: true });
+  if (now.ino !== existing.ino || now.mtimeNs !== existing.mtimeNs || now.size !== existing.size) {
+    throw refused(file, 'another program is changing it');
+  }
 }
 
 async function create(file: string, text: string, mode: number, operations: EditOperations): Promise<void> {

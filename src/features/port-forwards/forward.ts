@@ -2,50 +2,14 @@ import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
 import { setAside } from '../../os/atomic-file.ts';
 import { readRecord, writeRecord } from '../../os/record.ts';
-
-/** A port of a service: the key of a forward. */
-export interface ForwardKey {
-  namespace: string;
-  service: string;
-  /** Number or name of the service port. */
-  k8sPort: number | string;
-}
-
-/** A requested forward. With `hostPort` 0 the system allocates the local port. */
-export interface DesiredForward extends ForwardKey {
-  hostPort: number;
-}
-
-/** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
-export interface ForwardReport extends DesiredForward {
-  state: 'listening' | 'waiting' | 'failed';
-  reason?: string;
-  /** Open now. */
-  connections: number;
-  /** Error of the last failed connection; absent since the forward was opened. */
-  lastError?: string;
-}
-
-/** The document of `GET /v2/port_forwards`. */
-export interface ForwardsReport {
-  kind: 'PortForwards';
-  formatVersion: 1;
-  /** False for a driver without a reachable cluster; `reason` says why. */
-  supported: boolean;
-  reason?: string;
-  portForwards: ForwardReport[];
-}
+import type { ForwardKey } from '../../plan/change.ts';
+import type { DesiredForward } from '../../plan/port-forwards.ts';
 
 /** A label of RFC 1123, as names of namespaces and services are. */
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 /** A port name: at most 15 letters, digits and inner hyphens, at least one of them a letter. */
 const PORT_NAME = /^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$/;
 const HIGHEST_PORT = 65_535;
-
-/** `default/web:80` */
-export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
-  return `${namespace}/${service}:${k8sPort}`;
-}
 
 /**
  * Parses a forward from a body with all its keys. Ports may be decimal strings; an empty namespace is `default`.

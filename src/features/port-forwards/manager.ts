@@ -3,18 +3,11 @@ import { messageOf, RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
+import type { ForwardKey } from '../../plan/change.ts';
 import type { Author } from '../../plan/history.ts';
+import { type DesiredForward, type ForwardReport, type ForwardsReport, forwardName } from '../../plan/port-forwards.ts';
 import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
-import type { ForwardStore } from './forward.ts';
-import {
-  type DesiredForward,
-  type ForwardKey,
-  type ForwardReport,
-  type ForwardsReport,
-  forwardName,
-  readForward,
-  readKey,
-} from './forward.ts';
+import { type ForwardStore, readForward, readKey } from './forward.ts';
 import { type OpenListener, openListener } from './listener.ts';
 
 const MAX_FORWARDS = 200;
@@ -27,8 +20,8 @@ export interface ForwardsInput {
   store: ForwardStore;
   /** Absent for a driver without a cluster. */
   cluster: Pick<ClusterDriver, 'connect'> | undefined;
-  /** For the refusal without a cluster. */
-  driverName: string;
+  /** Why there may be no cluster, as a clause. */
+  noCluster: string;
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   clock: Clock;
   log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
@@ -137,7 +130,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   async function open(entry: Entry, hostPort: number): Promise<OpenListener> {
     const { namespace, service, k8sPort: port } = entry.desired;
     const connect = cluster?.connect;
-    if (!connect) throw unsupported(input.driverName);
+    if (!connect) throw unsupported(input.noCluster);
     delete entry.lastError;
     return openListener({
       hostPort,
@@ -171,7 +164,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   }
 
   async function ensure(desired: DesiredForward, when: 'now' | 'later', by?: Author): Promise<ForwardReport> {
-    if (!cluster?.connect) throw unsupported(input.driverName);
+    if (!cluster?.connect) throw unsupported(input.noCluster);
     if (closed.signal.aborted) throw new RdError('ERR_NOT_READY', 'the service is stopping');
     if (!up && (when === 'now' || desired.hostPort === 0)) {
       throw new RdError('ERR_NOT_READY', 'the cluster is not running');
@@ -234,7 +227,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     list: () => ({
       kind: 'PortForwards',
       formatVersion: 1,
-      ...(cluster?.connect ? { supported: true } : { supported: false, reason: noCluster(input.driverName) }),
+      ...(cluster?.connect ? { supported: true } : { supported: false, reason: input.noCluster }),
       portForwards: [...entries.values()].map((entry) => reportOf(entry, up)),
     }),
     async close() {
@@ -266,12 +259,8 @@ function reportOf({ desired, listener, failure, lastError }: Entry, up: boolean)
   return { ...desired, state: 'waiting', reason: 'the cluster is not running', connections };
 }
 
-function noCluster(driver: string): string {
-  return `the ${driver} driver has no cluster`;
-}
-
-function unsupported(driver: string): RdError {
-  return new RdError('ERR_SETTING_UNSUPPORTED', noCluster(driver), {
+function unsupported(reason: string): RdError {
+  return new RdError('ERR_SETTING_UNSUPPORTED', reason, {
     advice: 'Use a driver that has a cluster, or leave port forwards out.',
   });
 }

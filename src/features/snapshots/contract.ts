@@ -1,9 +1,6 @@
 import type { RdError } from '../../errors.ts';
+import type { MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
-import type { MaintenanceWork } from './maintenance.ts';
-
-/** In the message of an operation that was canceled and completely rolled back. */
-export const OPERATION_CANCELED = 'the operation was canceled';
 
 /** A snapshot as `GET /v1/snapshots` returns it (docs/snapshots.md). */
 export interface SnapshotRecord {

@@ -7,8 +7,9 @@ import { makeDirectory } from '../../os/directory.ts';
 import { ioError } from '../../os/io-error.ts';
 import { isThere } from '../../os/regular-file.ts';
 import { sizeText } from '../../os/size.ts';
+import type { BackendRest } from '../../reconcile/backend-wait.ts';
 import type { Desired } from '../../reconcile/contract.ts';
-import type { BackendRest } from './backend-wait.ts';
+import type { Maintenance, MaintenanceWork } from '../../reconcile/maintenance.ts';
 import {
   COMPLETE,
   deleteSnapshot,
@@ -21,7 +22,6 @@ import {
 } from './catalogue.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { MAC, sealed } from './key.ts';
-import type { Maintenance, MaintenanceWork } from './maintenance.ts';
 import { contentsOf, formatManifest, markOf, type SavedPart, savedNames } from './manifest.ts';
 import { checkUnique } from './name.ts';
 import { checkSpace, copyTree, flush } from './tree.ts';

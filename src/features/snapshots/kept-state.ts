@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { LogFile } from '../../os/log-file.ts';
+import type { MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import { type Journal, readJournal, type SwapPart } from './journal.ts';
-import type { MaintenanceWork } from './maintenance.ts';
 import { clean, confirm, dropUnproven, joined, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
 
 /** Replaces or deletes what the driver keeps, always while the backend is held off. */

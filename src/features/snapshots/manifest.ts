@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import { open, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { RdError } from '../../errors.ts';
+import { OPERATION_CANCELED, RdError } from '../../errors.ts';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '../../json.ts';
 import { readText } from '../../os/regular-file.ts';
 import { MANIFEST, MARKS, METADATA, SETTINGS } from './catalogue.ts';
-import { OPERATION_CANCELED } from './contract.ts';
 import { MAC } from './key.ts';
 import { type TreeEntry, walk } from './tree.ts';
 

@@ -1,9 +1,9 @@
 import { messageOf, RdError } from '../../errors.ts';
 import type { LogFile } from '../../os/log-file.ts';
+import { failureOf, statusMatches } from '../../reconcile/backend-wait.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
-import { failureOf, statusMatches } from './backend-wait.ts';
+import type { Maintenance } from '../../reconcile/maintenance.ts';
 import { type KeptState, same } from './kept-state.ts';
-import type { Maintenance } from './maintenance.ts';
 import { quoted } from './name.ts';
 
 /** Checks whether restored state runs, and reverts it if it does not. */

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../errors.ts';
 import { readRecord } from '../../os/record.ts';
 import type { Hold } from '../../reconcile/contract.ts';
+import { holdOfLock } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
@@ -9,7 +10,6 @@ import { saveSettings } from '../../state/settings-file.ts';
 import { sweep } from './catalogue.ts';
 import { recoverCover } from './cover-record.ts';
 import { type Journal, journalFile, readJournal } from './journal.ts';
-import { holdOfLock } from './maintenance.ts';
 import { quoted } from './name.ts';
 import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from './swap.ts';
 import { copyRecord, endCopy } from './tree.ts';
@@ -73,7 +73,7 @@ export async function recoverBackend(
   return recovered;
 }
 
-const BACKEND = 'A backend that was stopped for it starts again, if it is to run.';
+const BACKEND = 'The backend restarts if its desired state is started.';
 
 /** The notice for an interruption that needed no rollback. */
 function interrupted(

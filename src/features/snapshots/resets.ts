@@ -7,12 +7,12 @@ import { installedVersion } from '../../plan/backend.ts';
 import { deletion } from '../../plan/blast-radius.ts';
 import type { Author, RecordedLoss } from '../../plan/history.ts';
 import { COMPATIBLE } from '../../product.ts';
+import { END_LIMIT, failureOf, missingIn, statusMatchesInTime } from '../../reconcile/backend-wait.ts';
 import type { Controllers } from '../../reconcile/contract.ts';
+import type { Maintenance, MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import { END_LIMIT, failureOf, missingIn, statusMatchesInTime } from './backend-wait.ts';
 import type { Covers } from './contract.ts';
 import type { KeptState } from './kept-state.ts';
-import type { Maintenance, MaintenanceWork } from './maintenance.ts';
 
 /** `fast` deletes the cluster's data and keeps images; `wipe` deletes everything that the driver keeps. */
 export type ResetMode = 'fast' | 'wipe';

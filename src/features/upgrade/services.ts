@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import { readlink, stat } from 'node:fs/promises';
-import { type ProcessEntry, readProcesses } from '../../os/process-table.ts';
+import type { ProcessEntry } from '../../os/process-list.ts';
+import { readProcesses } from '../../os/process-table.ts';
 
 /**
  * The services that run a program, or one that was in its place before: they stay what they were started as. Those of other users only if this

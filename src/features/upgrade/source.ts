@@ -80,7 +80,7 @@ function isAllowed(url: URL): boolean {
 }
 
 function wrongBase(base: string, why: string, cause?: unknown): RdError {
-  return new RdError('ERR_USAGE', `${JSON.stringify(base)} cannot be a place of releases: ${why}`, {
+  return new RdError('ERR_USAGE', `${JSON.stringify(base)} is not a valid release URL: ${why}`, {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Give an https address, or the absolute path of a directory.',
   });

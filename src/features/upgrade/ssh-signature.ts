@@ -130,7 +130,7 @@ function nodeKey(key: PublicKey) {
 }
 
 function refused(why: string): RdError {
-  return new RdError('ERR_UPGRADE_REFUSED', `the signature of the release is not good: ${why}`, {
+  return new RdError('ERR_UPGRADE_REFUSED', `invalid release signature: ${why}`, {
     advice: 'Nothing was changed. Get the release and the key from its publisher again, and compare.',
   });
 }

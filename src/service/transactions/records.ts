@@ -1,4 +1,4 @@
-import type { Log } from '../../api/context.ts';
+import type { Log } from '../../os/limited-log.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
 import type { EarlierState } from '../../plan/return.ts';
 import type { TransactionFiles } from '../../state/transaction-files.ts';

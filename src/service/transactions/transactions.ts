@@ -1,8 +1,8 @@
-import type { Log } from '../../api/context.ts';
 import type { DriverInfo } from '../../drivers/driver.ts';
 import { messageOf, RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
+import type { Log } from '../../os/limited-log.ts';
 import type { DesiredBackend } from '../../plan/backend.ts';
 import {
   type EarlierState,

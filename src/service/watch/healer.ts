@@ -1,13 +1,15 @@
-import type { ApiContext, Log, Planner } from '../../api/context.ts';
 import { messageOf, RdError } from '../../errors.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import type { Clock } from '../../os/clock.ts';
+import type { Log } from '../../os/limited-log.ts';
 import type { Change, PlanRequest } from '../../plan/change.ts';
-import { withoutDearer } from '../../plan/deferral.ts';
+import { affordablePart } from '../../plan/deferral.ts';
 import { afterFailure, afterHeal } from '../../plan/heal-outcome.ts';
 import { managerOf } from '../../plan/healing.ts';
 import type { Author, StatedSource } from '../../plan/history.ts';
-import { changeName, partialRequest } from '../../plan/kept.ts';
+import { changeName } from '../../plan/kept.ts';
+import type { Applies } from '../applies.ts';
+import type { Planner } from '../planner.ts';
 import { type DriftingFile, driftingFiles } from './drifting-files.ts';
 import type { Watched } from './report.ts';
 import type { Writers } from './writers.ts';
@@ -18,7 +20,7 @@ const LOST_RACES = ['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED', 'ERR_NOT_READY'];
 interface HealerInput {
   planner: Planner;
   files: Pick<FollowingIntegration, 'fileDrift' | 'repair'>;
-  applies: Pick<ApiContext['applies'], 'report'>;
+  applies: Pick<Applies, 'report'>;
   writers: Writers;
   clock: Clock;
   log: Log;
@@ -35,11 +37,9 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
   async function write(one: Watched, whole: PlanRequest, heal: readonly Change[]): Promise<void> {
     const { profile } = one;
     const most = heal.some(({ severity }) => severity === 'restart') ? 'restart' : 'live';
-    const chosen = withoutDearer(whole, heal, most, planner.plan);
-    const names = chosen.map(changeName);
+    const { request, plan, changes } = affordablePart(whole, heal, most, planner.plan);
+    const names = changes.map(changeName);
     if (names.length === 0) return;
-    const request = partialRequest(whole, chosen);
-    const plan = planner.plan(request);
     if (plan.blastRadius.some(({ lost }) => lost)) {
       failed(one, names, 'Setting it back destroys data, which the service never does on its own.');
       return;
@@ -52,7 +52,7 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
         plan.tag ?? '',
         by,
         'return',
-        sourcesOf(one, chosen),
+        sourcesOf(one, changes),
       );
       log('info', isApply ? 'deferred changes made' : 'healed', { profile: profile.name, fields: names, generation });
       if (continues) steps = { of: one, generation, names };

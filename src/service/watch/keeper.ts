@@ -1,18 +1,33 @@
-import type { Keep, Log, Planner } from '../../api/context.ts';
 import { RdError } from '../../errors.ts';
 import type { Clock } from '../../os/clock.ts';
+import type { Log } from '../../os/limited-log.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { Change, Plan, PlanRequest } from '../../plan/change.ts';
-import { deferralOf, openChanges, refuseUnattended, withDeferral, withoutDearer } from '../../plan/deferral.ts';
+import { affordablePart, deferralOf, openChanges, refuseUnattended, withDeferral } from '../../plan/deferral.ts';
 import type { Author, StatedSource } from '../../plan/history.ts';
-import { changeName, commonFields, type KeptProfile, partialRequest } from '../../plan/kept.ts';
+import { changeName, commonFields, type KeptProfile } from '../../plan/kept.ts';
 import type { OnFailure } from '../../plan/return.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
 import { equal } from '../../settings/own.ts';
-import { refuseTooMuch } from './kept-size.ts';
+import type { WatchRules } from '../../settings/watch-rules.ts';
+import type { Planner } from '../planner.ts';
 import { withNeeded } from './replaced.ts';
 import type { Watched } from './report.ts';
+
+/** How a profile is kept. */
+export interface Keep {
+  /** `metadata.name` */
+  name: string;
+  watch: WatchRules;
+  maintenance?: MaintenanceWindow;
+  /** Where the profile mentions a field, by path: `/home/me/team.yaml:7:5`. */
+  places: Record<string, string>;
+  /** See `SentKeep`. */
+  whole?: PlanRequest;
+  /** This apply does not wait for the window. */
+  now?: boolean;
+}
 
 interface KeeperInput {
   planner: Planner;
@@ -105,10 +120,9 @@ export function createKeeper(input: KeeperInput) {
       });
 
       async function writeLive(candidates: typeof changes): Promise<Written> {
-        const live = withoutDearer(request, candidates, 'live', planner.plan);
-        if (live.length === 0) return { generation: generation(), sent: [], continues: false };
-        const part = partialRequest(request, live);
-        return planner.write(part, planner.plan(part).tag ?? '', by, onFailure, sources);
+        const part = affordablePart(request, candidates, 'live', planner.plan);
+        if (part.changes.length === 0) return { generation: generation(), sent: [], continues: false };
+        return planner.write(part.request, part.plan.tag ?? '', by, onFailure, sources);
       }
     },
     /** False where no profile of that name is kept. Throws `ERR_IO`; it is still kept then. */
@@ -161,5 +175,27 @@ function isSettled(old: Watched, { appliedAt: _, generation: __, pending: ___, .
     pending.length === 0 &&
     fields.every(({ contested, paused, failed }) => !contested && !paused && !failed) &&
     equal(JSON.parse(JSON.stringify(known)), JSON.parse(JSON.stringify(profile)))
+  );
+}
+
+/** Kept profiles, and characters of all of them as they are stored. Every change is compared with each. */
+const MOST = { profiles: 32, characters: 4 * 1024 * 1024 };
+
+/** Throws `ERR_PROFILE_INVALID` where one more, or a larger one, is too much beside the others. */
+function refuseTooMuch(profile: KeptProfile, kept: readonly KeptProfile[]): void {
+  const others = kept.filter(({ name }) => name !== profile.name);
+  if (others.length >= MOST.profiles) {
+    throw new RdError(
+      'ERR_PROFILE_INVALID',
+      `${profile.name} cannot be kept, because ${others.length} profiles are kept already; nothing was changed.`,
+      { advice: 'Put several into one profile, or run `rdctl release NAME` for one that is no longer needed.' },
+    );
+  }
+  const characters = [...others, profile].reduce((sum, each) => sum + JSON.stringify(each).length, 0);
+  if (characters <= MOST.characters) return;
+  throw new RdError(
+    'ERR_PROFILE_INVALID',
+    `${profile.name} cannot be kept: with it, the kept profiles would have ${characters} characters, and the most are ${MOST.characters}; nothing was changed.`,
+    { advice: 'Shorten its lists, or release another profile.' },
   );
 }

@@ -1,4 +1,5 @@
-import { contestedText, type Drift, type DriftState } from '../../plan/healing.ts';
+import type { DriftState } from '../../plan/change.ts';
+import { contestedText, type Drift } from '../../plan/healing.ts';
 import { changeName } from '../../plan/kept.ts';
 import type { Condition } from '../../reconcile/contract.ts';
 import type { KeptStatus } from '../../reconcile/status-document.ts';

@@ -1,18 +1,24 @@
-import type { ApiContext, Log, Planner, Watch } from '../../api/context.ts';
 import { RdError } from '../../errors.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import type { Clock } from '../../os/clock.ts';
+import type { Log } from '../../os/limited-log.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
+import type { Plan, PlanRequest } from '../../plan/change.ts';
 import { type Drift, judge } from '../../plan/healing.ts';
-import { type Author, type HistoryEntry, recordedChanges } from '../../plan/history.ts';
+import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
 import { changeName } from '../../plan/kept.ts';
-import type { Desired } from '../../reconcile/contract.ts';
+import type { OnFailure } from '../../plan/return.ts';
+import type { Condition, Desired } from '../../reconcile/contract.ts';
+import type { ApplyReply, KeptStatus } from '../../reconcile/status-document.ts';
+import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
 import type { Written } from '../../state/desired-store.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
+import type { Applies } from '../applies.ts';
+import type { Planner } from '../planner.ts';
 import { driftingFiles } from './drifting-files.ts';
 import { createForesight, type Foresight } from './foresight.ts';
 import { createHealer } from './healer.ts';
-import { createKeeper } from './keeper.ts';
+import { createKeeper, type Keep } from './keeper.ts';
 import { follow, recordOf } from './replaced.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
 import { createWriters } from './writers.ts';
@@ -29,7 +35,7 @@ export interface WatchInput {
   save(records: readonly KeptRecord[]): Promise<void>;
   /** The history so far, oldest first. */
   entries: readonly HistoryEntry[];
-  applies: Pick<ApiContext['applies'], 'report'>;
+  applies: Pick<Applies, 'report'>;
   /** The backend stays off: nothing is watched. */
   idle: boolean;
   /** An apply has started this service, and is about to write. */
@@ -48,6 +54,32 @@ export interface WatchInput {
   files: Pick<FollowingIntegration, 'fileDrift' | 'repair' | 'onFilesChanged'>;
   /** Called when the report has changed. */
   onChange(): void;
+}
+
+/** Kept profiles, and what differs from them. */
+export interface Watch {
+  status(): KeptStatus[];
+  /** Empty while nothing is contested. */
+  conditions(): Condition[];
+  /** What a person should know, as sentences. */
+  notices(): string[];
+  /** The plan with what its window would defer now. */
+  plan(plan: Plan, maintenance: MaintenanceWindow | undefined): Plan;
+  /**
+   * Keeps a profile in place of an earlier one of its name, and carries out the apply; what restarts waits for its window.
+   * @throws RdError as `Planner.write` does, `ERR_PROFILE_INVALID` where another kept profile manages the same field,
+   *   `ERR_CONSENT_NEEDED` where a window would destroy data. Nothing was kept or changed then.
+   */
+  apply(
+    request: PlanRequest,
+    tag: string,
+    by: Author,
+    keep: Keep,
+    onFailure: OnFailure,
+    sources?: readonly StatedSource[],
+  ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
+  /** Ends the keeping; false where no profile of that name is kept. Throws `ERR_IO`; it is still kept then. */
+  release(name: string): Promise<boolean>;
 }
 
 /** What the service reports to the watch. */

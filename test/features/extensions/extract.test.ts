@@ -59,6 +59,8 @@ describe('attacks', () => {
     ['a link in the place of a file', [DIRECTORY, file('top/l'), link('top/l', 'x')], /in the archive twice/],
     ['a file twice', [DIRECTORY, file('top/a', '1'), file('top/a', '2')], /in the archive twice/],
     ['a file below a file', [DIRECTORY, file('top/a'), file('top/a/b')], /below a file|in the archive twice/],
+    ['a name that no file system takes', [DIRECTORY, file(`top/${'x'.repeat(300)}`)], /its name is too long/],
+    ['a link target that no file system takes', [DIRECTORY, link('top/l', 'x'.repeat(5000))], /its name is too long/],
     ['a hard link out of the tree', [DIRECTORY, { name: 'top/h', type: 'link', linkname: '/etc/passwd' }], /./],
     ['a hard link to nothing', [DIRECTORY, { name: 'top/h', type: 'link', linkname: 'top/none' }], /hard link/],
     ['a device', [DIRECTORY, { name: 'top/d', type: 'character-device' }], /character-device/],

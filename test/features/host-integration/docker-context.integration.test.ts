@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -72,6 +73,39 @@ test.each([
     expect(existsSync(draft)).toBe(false);
   },
 );
+
+test('a directory in place of a config.json that selects ours keeps the context until the file is back', async () => {
+  writeConfig('{"auths":{}}');
+  await provideContext(ENDPOINT, targets);
+  const failed = { file: config, state: 'failed', message: expect.stringContaining('it is not a file') };
+  const putAway = () => {
+    renameSync(config, `${config}.aside`);
+    mkdirSync(join(config, 'in the way'), { recursive: true });
+  };
+  const bringBack = () => {
+    rmSync(config, { recursive: true });
+    renameSync(`${config}.aside`, config);
+  };
+  putAway();
+  expect(await releaseContext(targets)).toContainEqual(expect.objectContaining(failed));
+  expect(await withdrawContext(targets)).toEqual([expect.objectContaining(failed)]);
+  expect(existsSync(metaOf())).toBe(true);
+  bringBack();
+
+  // Put away right after the record said that the selection is given back.
+  const record = () => readFileSync(metaOf(), 'utf8');
+  const before = readFileSync(config, 'utf8');
+  await releaseContext(targets);
+  expect(record()).toContain('givenBack');
+  writeConfig(before);
+  putAway();
+  expect(await withdrawContext(targets)).toEqual([expect.objectContaining(failed)]);
+  expect(existsSync(metaOf())).toBe(true);
+  bringBack();
+  expect((await withdrawContext(targets)).map(({ state }) => state)).toEqual(['clean', 'clean']);
+  expect(readFileSync(config, 'utf8')).toBe('{"auths":{}}');
+  expect(existsSync(metaOf())).toBe(false);
+});
 
 test.runIf(process.platform !== 'win32')('a pipe in place of config.json is reported, and blocks nothing', async () => {
   mkdirSync(targets.dockerConfig, { recursive: true });

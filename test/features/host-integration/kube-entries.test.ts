@@ -114,12 +114,25 @@ describe.each(texts)('a kubeconfig %s', (_, text) => {
   });
 });
 
-test.each([
-  ['of kubectl', KUBECTL],
-  ['from Windows', KUBECTL.replaceAll('\n', '\r\n')],
-  ['of a person', OWN],
-])('a kubeconfig %s is restored byte for byte when the entry is removed', (_, text) => {
-  expect(withoutEntry(withEntry(text, ENTRY), 'rdctl')).toBe(text);
+test.each([...texts, ['that is blank', ''], ['with nothing but a comment', '# mine\n']])(
+  'a kubeconfig %s is restored byte for byte when the entry is removed',
+  (_, text) => expect(withoutEntry(withEntry(text, ENTRY), 'rdctl')).toBe(text),
+);
+
+test('what a person added beside the entry stays without the marks', () => {
+  const merged = withEntry('clusters: null\n', ENTRY);
+  const more = merged.replace('clusters: # null before rdctl\n', '$&- name: work\n  cluster: {}\n');
+  expect(withoutEntry(more, 'rdctl')).toBe('clusters:\n- name: work\n  cluster: {}\n');
+});
+
+test('an entry without marks, as earlier versions wrote it, is renewed and removed with its file', () => {
+  const made = withEntry(undefined, ENTRY);
+  const renewed = withEntry(made, { ...ENTRY, user: { 'client-key-data': 'TkVX' } });
+  expect(parse(renewed).users).toEqual([{ name: 'rdctl', user: { 'client-key-data': 'TkVX' } }]);
+  expect(withoutEntry(renewed, 'rdctl')).toBeUndefined();
+  expect(withoutEntry(made.replace('clusters:\n', '$&- name: work\n'), 'rdctl')).toBe(
+    'apiVersion: v1\nkind: Config\nclusters:\n- name: work\ncontexts: []\nusers: []\n',
+  );
 });
 
 test('a file that was created is removed again', () => {

@@ -203,6 +203,16 @@ describe('is refused, and the file unchanged, for', () => {
     expect(readFileSync(file, 'utf8')).toBe('changed meanwhile\n');
     expect(readdirSync(home)).toEqual(['.bashrc']);
   });
+
+  test('a file that changes before it would be removed', async () => {
+    writeFileSync(file, 'ours\n');
+    const change = () => {
+      writeFileSync(file, 'changed meanwhile\n');
+      return undefined;
+    };
+    await expect(editUserFile(file, change, { within: [home] })).rejects.toThrow('another program is changing it');
+    expect(readFileSync(file, 'utf8')).toBe('changed meanwhile\n');
+  });
 });
 
 test('a failed copy reports the system error, not the output of a program', async () => {

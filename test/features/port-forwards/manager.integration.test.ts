@@ -67,7 +67,7 @@ async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
         return script.dial();
       },
     },
-    driverName: 'test',
+    noCluster: 'the test driver has no cluster',
     controllers: {
       status,
       onChange(call) {
@@ -353,7 +353,7 @@ test('refuses everything on a driver without a cluster', async () => {
   const forwards = await createPortForwards({
     store: forwardFile(join(temporaryDirectory(), 'f.json')),
     cluster: undefined,
-    driverName: 'host',
+    noCluster: 'the host driver has no cluster',
     controllers: {
       status: () => ({ cluster: { state: 'unsupported' } }) as LoopStatus,
       onChange: () => () => undefined,

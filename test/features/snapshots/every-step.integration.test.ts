@@ -128,7 +128,7 @@ describe('a restore', () => {
       'The data of the backend could not be put back: the disk is gone. Restart the service to try it again.',
     ]);
     expect((await recoverBackend(at.here)).notices).toEqual([
-      'The last service ended during the restore of the snapshot "one"; everything is as it was before. A backend that was stopped for it starts again, if it is to run.',
+      'The last service ended during the restore of the snapshot "one"; everything is as it was before. The backend restarts if its desired state is started.',
     ]);
     expect(at.seen()).toEqual(OLD);
   });

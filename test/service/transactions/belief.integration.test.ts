@@ -52,9 +52,8 @@ test('an apply whose change is undone by a later write names it, whoever wrote',
     expect(err).toContain(`Generation ${generation} was superseded by generation ${generation + 1} (`);
     expect(err).toContain('containerEngine.name');
     expect(out).not.toContain('Converged');
-    expect((await entries()).find((entry: { generation: number }) => entry.generation === generation)).toMatchObject({
-      outcome: { result: 'superseded' },
-    });
+    const own = async () => (await entries()).find((entry: { generation: number }) => entry.generation === generation);
+    await expect.poll(own).toMatchObject({ outcome: { result: 'superseded' } });
   }
 });
 

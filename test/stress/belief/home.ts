@@ -1,7 +1,19 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type Client, createClient } from '../../../src/client/client.ts';
+import { createClient } from '../../../src/client/client.ts';
+import type { Client } from '../../../src/client/contract.ts';
 import { polled, waitConverged } from '../../../src/client/converge.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { HistoryEntry } from '../../../src/plan/history.ts';
@@ -125,14 +137,24 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
         return free();
       }
       case 'file in the way': {
-        // Without its text, docker would count as told to leave our context.
+        // Both ways in one step: whoever looks while there is no file takes docker for told to leave our context.
         const aside = `${dockerConfig}.aside`;
+        const directory = `${dockerConfig}.directory`;
+        mkdirSync(join(directory, 'in the way'), { recursive: true });
+        symlinkSync(directory, `${dockerConfig}.link`);
         const had = existsSync(dockerConfig);
-        if (had) renameSync(dockerConfig, aside);
-        mkdirSync(join(dockerConfig, 'in the way'), { recursive: true });
+        // What the service writes in between is kept aside as well, not what was there before it.
+        while (had && !(existsSync(aside) && statSync(aside).nlink > 1)) {
+          rmSync(aside, { force: true });
+          linkSync(dockerConfig, aside);
+        }
+        renameSync(`${dockerConfig}.link`, dockerConfig);
         await moment();
-        rmSync(dockerConfig, { recursive: true });
-        if (had) renameSync(aside, dockerConfig);
+        // Nobody puts an older file over one that was written meanwhile, or back when it was removed.
+        if (!lstatSync(dockerConfig, { throwIfNoEntry: false })?.isSymbolicLink()) rmSync(aside, { force: true });
+        else if (had) renameSync(aside, dockerConfig);
+        else rmSync(dockerConfig);
+        rmSync(directory, { recursive: true });
         return;
       }
     }

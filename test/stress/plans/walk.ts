@@ -120,14 +120,13 @@ export function walkAt(desk: Desk): Walk {
     const { plan } = planned;
     const blocked = plan.summary.blocked > 0;
     if (exit !== 0) {
-      const refusable = plan.basis === 'estimated' || moving;
       const expected = blocked
         ? 3
         : !step.agreed && plan.blastRadius.some(({ lost }) => lost)
           ? 5
           : moving && planned.file !== undefined
             ? 6
-            : refusable && [3, 5].includes(exit)
+            : moving && [3, 5].includes(exit)
               ? exit
               : 0;
       if (exit === 1 && (await deniedExtensions(plan, before)).length > 0) return allButExtensions(before, profile);

@@ -87,10 +87,10 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
         const socket = connect({ socket: raw, host: HOST, ca, cert, key });
         try {
           const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-            socket.once('error', reject);
+            socket.on('error', reject);
             const headers = { accept: 'application/json' };
             const options = { host: HOST, port, path, headers, signal: either, createConnection: () => socket };
-            request(options, resolve).once('error', reject).end();
+            request(options, resolve).on('error', reject).end();
           });
           return { status: answer.statusCode ?? 0, text: (await bytesOf(answer, MAX_BYTES)).toString('utf8') };
         } finally {

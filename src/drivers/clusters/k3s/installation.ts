@@ -102,6 +102,17 @@ export interface InstalledRelease {
   forget(): Promise<void>;
 }
 
+async function recalled(memo: string): Promise<Installed> {
+  const text = await readIfThere(memo);
+  return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+}
+
+/** The version that a memo names, in the form of `versionOf`; undefined without data of a cluster. */
+export async function recalledVersion(memo: string): Promise<string | undefined> {
+  const installed = await recalled(memo);
+  return installed === undefined ? undefined : versionOf(installed);
+}
+
 /** `memo` is a file on this host. */
 export function installedRelease(shell: Shell, places: K3sPlaces, memo: string): InstalledRelease {
   async function saveMemo(installed: Installed): Promise<void> {
@@ -111,10 +122,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     else await writeFileAtomic(memo, text);
   }
 
-  async function recall(): Promise<Installed> {
-    const text = await readIfThere(memo);
-    return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
-  }
+  const recall = () => recalled(memo);
 
   return {
     async look() {

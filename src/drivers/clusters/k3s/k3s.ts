@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
+import { defined } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Fetch } from '../../../os/fetch-text.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
@@ -137,7 +138,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       installedVersion,
       spec,
       ready: true,
-      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+      ...defined({ kubeconfig }),
     };
   }
 

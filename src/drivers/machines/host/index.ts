@@ -55,6 +55,7 @@ export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => 
     ...INFO,
     automatic: true,
     probe: async (env) => hostVerdict(await hostFacts(env)),
+    atRest: async ({ env }) => ({ support: supportOf(await dockerdVersion(runnerFor(env))) }),
     open: async (context) => openHost(context, enginesOf, networksOf),
   };
 }
@@ -62,7 +63,7 @@ export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => 
 function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (data: string) => string): Driver {
   const places = hostPlaces(context.directory);
   const environment = programEnvironment(context.env, programPath(context.env.PATH));
-  const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
+  const run = runnerFor(context.env);
   const networks = async () => (await readIfThere(networksOf(places.data))) ?? '';
   const machine = hostMachine({ places, run, forwarding: hostForwarding, networks, log: context.log });
   const { network } = machine;
@@ -80,7 +81,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
   });
   const engines = enginesOf(shell, places.cgroup);
   const version = dockerdVersion(run);
-  let support: SupportMatrix = { ...HOST_SUPPORT, ...storageSupport(undefined) };
+  let support = supportOf(undefined);
   return {
     ...INFO,
     get support() {
@@ -89,7 +90,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     machine: {
       ...machine,
       async observe(signal) {
-        support = { ...HOST_SUPPORT, ...storageSupport(await version) };
+        support = supportOf(await version);
         return machine.observe(signal);
       },
     },
@@ -101,6 +102,16 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
     },
   };
+}
+
+function runnerFor(env: DriverContext['env']): Run {
+  const environment = programEnvironment(env, programPath(env.PATH));
+  return (argv, options) => runProgram(argv, { ...options, env: environment });
+}
+
+/** Pure: with a dockerd of this version. */
+function supportOf(dockerd: string | undefined): SupportMatrix {
+  return { ...HOST_SUPPORT, ...storageSupport(dockerd) };
 }
 
 /** Of the installed dockerd: `20.10.24`; undefined when it does not say. */

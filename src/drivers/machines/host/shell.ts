@@ -126,7 +126,7 @@ async function inspectSocketPath(path: string): Promise<'nothing' | 'dead' | 'al
     const probe = connect({ path });
     probe.once('connect', () => resolve('alive'));
     // A socket with a full queue fails like this, so it is in use.
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'dead' : 'alive'));
+    probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'dead' : 'alive'));
     probe.once('connect', () => probe.destroy());
   });
 }

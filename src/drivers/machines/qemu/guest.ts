@@ -223,7 +223,7 @@ function hasSshBanner(port: number): Promise<boolean> {
     };
     socket.setTimeout(BANNER_MS, () => end(false));
     socket.once('data', (data: Buffer) => end(data.toString('latin1').startsWith('SSH-2.0')));
-    socket.once('error', () => end(false));
+    socket.on('error', () => end(false));
     socket.once('close', () => end(false));
   });
 }

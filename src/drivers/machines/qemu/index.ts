@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
+import { defined } from '../../../json.ts';
 import { steadyClock } from '../../../os/clock.ts';
 import { findDaemon } from '../../../os/daemon.ts';
 import { programPath } from '../../../os/program.ts';
@@ -8,8 +9,17 @@ import { readText } from '../../../os/regular-file.ts';
 import { run as runProgram } from '../../../os/run.ts';
 import { runtimeDirectory, userHome } from '../../../os/user-directories.ts';
 import { places as homePlaces, identityOf } from '../../../state/places.ts';
-import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo, MachineStatus } from '../../driver.ts';
-import { imageToBoot } from '../../guest-images/image.ts';
+import type {
+  ClusterDriver,
+  Driver,
+  DriverContext,
+  DriverFactory,
+  DriverInfo,
+  MachineStatus,
+  SupportMatrix,
+} from '../../driver.ts';
+import type { Architecture } from '../../guest-images/architecture.ts';
+import { type GuestImage, imageToBoot } from '../../guest-images/image.ts';
 import { imageStore } from '../../guest-images/store.ts';
 import type { Run, Shell } from '../../shell.ts';
 import { storageSupport } from '../shared/engine-support.ts';
@@ -71,6 +81,8 @@ export interface GuestClusterParts {
 export interface GuestPrograms {
   engines(shell: Shell, cgroup: string): Driver['engines'];
   cluster(shell: Shell, parts: GuestClusterParts): ClusterDriver;
+  /** What the memo of a cluster says, as `DriverAtRest.installedCluster`. */
+  installedCluster(memo: string): Promise<string | undefined>;
 }
 
 /** A virtual machine, with engines and a cluster built on its shell. */
@@ -87,8 +99,49 @@ export function qemuFactory(programs: GuestPrograms): DriverFactory {
         ),
       );
     },
+    async atRest({ env, directory }) {
+      const [support, installed] = await Promise.all([
+        supportNow(env, directory),
+        programs.installedCluster(memoIn(directory)),
+      ]);
+      return { support, ...defined({ installedCluster: installed }) };
+    },
     open: (context) => openQemu(context, programs),
   };
+}
+
+/** What is supported here now: programs and images may change at any time. */
+async function supportNow(env: DriverContext['env'], directory: string): Promise<SupportMatrix> {
+  const { platform, architecture } = ownHost();
+  const images = imagesOf(env);
+  const [known, selected, found] = await Promise.all([
+    images.list(),
+    images.selected(),
+    readQemuRecord(qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0)).record),
+  ]);
+  const record = found === 'damaged' ? undefined : found;
+  // In the running machine, or after its next start.
+  const image =
+    record?.power === 'on'
+      ? known.find(({ digest }) => digest === record.image)
+      : imageToBoot(known, { architecture, selected, current: record?.image });
+  return {
+    ...QEMU_SUPPORT,
+    ...memorySupport(totalmem()),
+    ...mountSupport(await shareFacts(env, known, architecture)),
+    ...pauseSupport(platform),
+    ...storageSupport(image?.source?.packages.find(({ name }) => name === 'docker.io')?.version),
+  };
+}
+
+/** Says which cluster has data on the disk of the machine, while that is off. */
+function memoIn(directory: string): string {
+  return join(directory, 'k3s-release');
+}
+
+/** What this host has for sharing directories with a machine of these images. */
+function shareFacts(env: DriverContext['env'], images: readonly GuestImage[], own: Architecture) {
+  return hostFacts(env.PATH, featuresOf(images.filter(({ architecture }) => architecture === own)));
 }
 
 function imagesOf(env: DriverContext['env']) {
@@ -122,8 +175,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     clock: steadyClock,
     port,
   });
-  const bootable = async () => (await images.list()).filter(({ architecture }) => architecture === host.architecture);
-  const facts = async () => hostFacts(env.PATH, featuresOf(await bootable()));
+  const facts = async () => shareFacts(env, await images.list(), host.architecture);
   const notices = changeNotices({ guest, clock: steadyClock });
   const mounts = guestMounts({
     notices,
@@ -212,7 +264,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
     onReconnect: guest.onReconnect,
   };
-  const memo = join(directory, 'k3s-release');
+  const memo = memoIn(directory);
   const cluster = programs.cluster(shell, {
     context,
     cache: join(home.cache, 'k3s'),
@@ -223,7 +275,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   });
   async function observeMachine(signal: AbortSignal): Promise<MachineStatus> {
     await copies.settle();
-    support = await supportNow();
+    support = await supportNow(env, directory);
     diskBytes = await dataBytes(places.data);
     const status = await machine.observe(signal);
     const isLive = status.state === 'on' && changesLive(status.spec);
@@ -244,28 +296,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     pauses,
     machine.isUp,
   );
-  /** Version in the running machine, or after its next start. */
-  async function dockerdVersion(): Promise<string | undefined> {
-    const [known, selected, found] = await Promise.all([
-      images.list(),
-      images.selected(),
-      readQemuRecord(places.record),
-    ]);
-    const record = found === 'damaged' ? undefined : found;
-    const image =
-      record?.power === 'on'
-        ? known.find(({ digest }) => digest === record.image)
-        : imageToBoot(known, { architecture: host.architecture, selected, current: record?.image });
-    return image?.source?.packages.find(({ name }) => name === 'docker.io')?.version;
-  }
-  const supportNow = async () => ({
-    ...QEMU_SUPPORT,
-    ...memorySupport(totalmem()),
-    ...mountSupport(await facts()),
-    ...pauseSupport(host.platform),
-    ...storageSupport(await dockerdVersion()),
-  });
-  let support = await supportNow();
+  let support = await supportNow(env, directory);
   let diskBytes = await dataBytes(places.data);
   let liveFields = INFO.liveFields;
   return {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
+import { defined } from '../../../json.ts';
 import { findDaemon } from '../../../os/daemon.ts';
 import type { MachineDriver, MachinePause, MachineSpec, MachineStart, MachineStatus } from '../../driver.ts';
 import { createGuestClock } from './guest.ts';
@@ -25,7 +26,7 @@ export interface QemuMachine extends MachineDriver {
   isUp(): Promise<boolean>;
   /** Its last start. */
   started(): Promise<MachineStart | undefined>;
-  /** The same of an emulated machine; undefined for others. */
+  /** Applies to emulated machines only. */
   emulatedStart(): Promise<MachineStart | undefined>;
   /** Whether the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
@@ -73,9 +74,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       spec: { ...runningSpec(record.spec, facts), mounts: directories.asked },
       room: roomOf(facts, factsAt / 1000, record.possibleCpus),
       accelerator: record.accelerator,
-      ...(record.emulatedBecause === undefined ? {} : { emulatedBecause: record.emulatedBecause }),
-      ...(record.started === undefined ? {} : { started: record.started }),
-      ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
+      ...defined({ emulatedBecause: record.emulatedBecause, started: record.started, flaw: record.flaw }),
     };
     if (paused !== undefined) {
       silence.reset();
@@ -102,7 +101,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const repair = unfiltered ?? unfinished ?? clockOff ?? directories.repair;
     const { flaw: recorded, ...rest } = on;
     const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : (recorded ?? directories.flaw);
-    const problems = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
+    const problems = defined({ flaw, repair });
     return {
       ...rest,
       shared: directories.shared,

@@ -1,4 +1,5 @@
 import { RdError } from '../../../errors.ts';
+import { defined } from '../../../json.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { tailOf } from '../../../os/program-log.ts';
 import type { DriverContext } from '../../driver.ts';
@@ -53,7 +54,7 @@ export async function qemuFailed(logFile: string, serialLog?: string, cause?: un
   const panic = printed.flatMap((line) => PANIC.exec(line)?.[1] ?? []).at(-1);
   const last = panic === undefined ? details.at(-1) : `the kernel of the guest gave up: ${panic}`;
   return new RdError('ERR_DRIVER_FAILED', last ? `QEMU ended: ${last}` : 'QEMU ended', {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     details: panic === undefined ? details : printed,
     advice: `See ${panic === undefined ? logFile : serialLog}.`,
   });

@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../../../json.ts';
+import { defined, isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Clock } from '../../../os/clock.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
@@ -60,7 +60,7 @@ function parsed(value: unknown): QemuRecord | undefined {
     ...(adjusted === true ? { adjusted } : {}),
     ...(typeof flaw === 'string' ? { flaw, ...(growing === true ? { growing } : {}) } : {}),
     ...(typeof possibleCpus === 'number' ? { possibleCpus } : {}),
-    ...(started === undefined ? {} : { started }),
+    ...defined({ started }),
     ...(typeof frozenKey === 'string' ? { frozenKey } : {}),
   };
 }

@@ -43,6 +43,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   const times = phases(clock);
   const known = await readQemuRecord(places.record);
   const previous = known === 'damaged' ? undefined : known;
+  if (previous?.booted) await reportEnd(parts);
   const image = await chooseImage(parts, previous, featureFor(spec));
   await parts.images.verifyDisk(image);
   const sshPort = await freePort();
@@ -112,6 +113,12 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   times.end('directories');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
   log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
+}
+
+/** Why a machine ended that nobody stopped, while its logs are there: its next start empties them. */
+async function reportEnd({ logFile, places, log }: MachineParts): Promise<void> {
+  const { message, details } = await qemuFailed(logFile, places.serialLog);
+  log('warn', 'the machine had ended by itself', { why: message, details });
 }
 
 async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments, signal: AbortSignal): Promise<void> {

@@ -61,10 +61,10 @@ export function connectTo(to: { host: string; port: number } | { path: string },
     signal.addEventListener('abort', giveUp, { once: true });
     socket.once('connect', () => {
       signal.removeEventListener('abort', giveUp);
-      socket.removeAllListeners('error');
       resolve(socket);
     });
-    socket.once('error', (cause) => {
+    // Stays: an error that comes before the caller listens must not end the service.
+    socket.on('error', (cause) => {
       signal.removeEventListener('abort', giveUp);
       reject(new RdError('ERR_NOT_READY', `cannot connect to ${where}: ${cause.message}`, { cause }));
     });

@@ -108,6 +108,10 @@ export const simulated: DriverFactory = {
     }
     return { usable: true, detail: 'needs nothing' };
   },
+  async atRest({ directory }) {
+    const { cluster } = fileStore(directory).load();
+    return { support: SUPPORT, ...(cluster.state === 'absent' ? {} : { installedCluster: cluster.installedVersion }) };
+  },
   async open({ directory, env, now }) {
     const { latencyMs, faults, firstWorkload } = simulationOptions(env);
     return simulatedDriver({

@@ -77,7 +77,7 @@ function dial(path: string, signal: AbortSignal): Promise<void> {
       socket.destroy();
       resolve();
     });
-    socket.once('error', reject);
+    socket.on('error', reject);
   });
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../../errors.ts';
+import { defined } from '../../../../json.ts';
 import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectories } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
@@ -284,7 +285,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       }
       notices.follow(notifying(shares));
       const flaw = notices.flaw();
-      return { shared, asked, ...(flaw === undefined ? {} : { flaw }) };
+      return { shared, asked, ...defined({ flaw }) };
     },
     opened: async () => openedByQemu(await readMountsRecord(file)),
     async connections() {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseJson } from '../../../../json.ts';
+import { defined, isObject, type JsonObject, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import type { Share, ShareChoice } from './directories.ts';
@@ -45,7 +45,7 @@ function parsed({ type, asked, directories }: JsonObject): MountsRecord | undefi
   const all = known.filter((directory) => directory !== undefined);
   if (all.length !== known.length || (type === undefined && all.some(isShared))) return undefined;
   const modes = Object.entries(asked).flatMap(([path, mode]) => (isMode(mode) ? [[path, mode] as const] : []));
-  return { ...(type === undefined ? {} : { type }), asked: Object.fromEntries(modes), directories: all };
+  return { ...defined({ type }), asked: Object.fromEntries(modes), directories: all };
 }
 
 function parsedDirectory({ id, path, real, mode, hidden, mounted, missing }: JsonObject): DirectoryRecord | undefined {

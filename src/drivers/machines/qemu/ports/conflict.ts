@@ -35,7 +35,7 @@ function bindError({ protocol, port }: Port, address: string): Promise<NodeJS.Er
     const free = () => resolve(undefined);
     if (protocol === 'udp') {
       const socket = createSocket('udp4');
-      socket.once('error', resolve);
+      socket.on('error', resolve);
       socket.bind({ address, port, exclusive: true }, () => socket.close(free));
     } else {
       const server = createServer();

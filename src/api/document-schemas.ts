@@ -1,0 +1,85 @@
+import applySchema from '../../schemas/apply.json';
+import errorSchema from '../../schemas/error.json';
+import eventSchema from '../../schemas/event.json';
+import historySchema from '../../schemas/history.json';
+import keptSchema from '../../schemas/kept.json';
+import planSchema from '../../schemas/plan.json';
+import settingsSchema from '../../schemas/settings/v19.json';
+import statusSchema from '../../schemas/status.json';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+
+/** The documents of `schemas/`, by the name that the OpenAPI document gives them. */
+const DOCUMENTS = {
+  Apply: applySchema,
+  Error: errorSchema,
+  Event: eventSchema,
+  History: historySchema,
+  Kept: keptSchema,
+  Plan: planSchema,
+  Settings: settingsSchema,
+  Status: statusSchema,
+} as const satisfies Record<string, object>;
+
+export type DocumentName = keyof typeof DOCUMENTS;
+
+/** The documents as components of an OpenAPI document, which refer to each other there. */
+export function documentComponents(): Record<DocumentName, JsonObject> {
+  const entries = Object.entries(DOCUMENTS).map(([name, schema]): [string, JsonObject] => {
+    const text = JSON.stringify(schema)
+      .replaceAll('"#/$defs/', `"#/components/schemas/${name}/$defs/`)
+      .replaceAll(/"urn:rdctl:(\w+)#\//g, (_, other) => `"#/components/schemas/${nameOf(other)}/`);
+    const { $schema: _schema, $id: _id, ...rest } = withoutTypes(JSON.parse(text));
+    return [name, rest];
+  });
+  return Object.fromEntries(entries) as Record<DocumentName, JsonObject>;
+}
+
+/** A definition of a document with everything that it refers to in place, for the check of a request's body. */
+export function definitionOf(name: DocumentName, definition: string): JsonObject {
+  return expanded({ $ref: `#/$defs/${definition}` }, name);
+}
+
+/** One object schema with the members of all. */
+export function merged(...schemas: readonly JsonObject[]): JsonObject {
+  const of = (key: 'required' | 'properties') => schemas.map((schema) => schema[key]);
+  return {
+    type: 'object',
+    additionalProperties: false,
+    required: of('required').flatMap((names) => (Array.isArray(names) ? names : [])),
+    properties: Object.assign({}, ...of('properties')),
+  };
+}
+
+function expanded(node: JsonObject, name: DocumentName): JsonObject {
+  const { $ref: reference, ...own } = node;
+  if (typeof reference !== 'string') {
+    return Object.fromEntries(
+      Object.entries(withoutType(own)).map(([key, value]) => [key, expandedValue(value, name)]),
+    );
+  }
+  const [, other, definition = ''] = /^(?:urn:rdctl:(\w+))?#\/\$defs\/(\w+)$/.exec(reference) ?? [];
+  const home = other === undefined ? name : nameOf(other);
+  const { $defs: definitions = {} } = DOCUMENTS[home] as { $defs?: JsonObject };
+  const found = isObject(definitions) ? definitions[definition] : undefined;
+  if (!isObject(found)) throw new Error(`${name}: there is no ${reference}`);
+  return { ...expanded(found, home), ...withoutType(own) };
+}
+
+function expandedValue(value: JsonValue, name: DocumentName): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => expandedValue(each, name));
+  return isObject(value) ? expanded(value, name) : value;
+}
+
+/** `plan` → `Plan` */
+function nameOf(schema: string): DocumentName {
+  return `${schema.charAt(0).toUpperCase()}${schema.slice(1)}` as DocumentName;
+}
+
+/** Without the words that only the generator of types reads. */
+function withoutType({ 'x-rd-type': _, ...rest }: JsonObject): JsonObject {
+  return rest;
+}
+
+function withoutTypes(value: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(value), (_, each) => (isObject(each) ? withoutType(each) : each));
+}

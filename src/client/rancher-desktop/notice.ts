@@ -1,0 +1,30 @@
+import { RdError } from '../../errors.ts';
+import { COMPATIBLE } from '../../product.ts';
+import { createClient } from '../client.ts';
+import { discover } from '../discovery.ts';
+import type { Caller } from '../session/home.ts';
+
+/** Milliseconds for its answer. */
+const LOOK_MS = 2000;
+
+/**
+ * Says on stderr that the compatible application runs, for a command that reads only what rdctl itself has written and would otherwise seem to
+ * speak of that application. Silent where a service of ours runs, and where nothing answers: that application leaves its connection file
+ * behind. Starts nothing, and never throws.
+ * @param what the command can and cannot tell, as sentences.
+ */
+export async function noteOtherApplication(
+  { globals, io }: Pick<Caller, 'globals' | 'io'>,
+  what: string,
+): Promise<void> {
+  const connection = await discover(globals, io.env, io.platform, { signal: () => io.signal }).catch(ignored);
+  if (!connection?.foreign) return;
+  const answer = await createClient(connection).backendState({ timeoutMs: LOOK_MS, signal: io.signal }).catch(ignored);
+  if (!answer) return;
+  const where = connection.file === undefined ? '' : ` (${connection.file})`;
+  io.err(`notice: ${COMPATIBLE.productName} is running${where}. ${what}\n`);
+}
+
+function ignored(error: unknown): undefined {
+  if (!(error instanceof RdError)) throw error;
+}
