@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { findSnapshot } from '../../../src/features/snapshots/catalogue.ts';
 import { readManifest, verify } from '../../../src/features/snapshots/manifest.ts';
+import type { JsonObject } from '../../../src/json.ts';
 import { rdctlProgram } from '../../helpers/cli.ts';
 import { fingerprint } from '../../helpers/user-home.ts';
 
@@ -28,6 +29,8 @@ export interface KillsHome {
   checkFiles(): void;
   /** Throws when the home differs from its state before the first start. */
   checkClean(): void;
+  /** The settings document in a snapshot. */
+  snapshotSettings(name: string): Promise<JsonObject>;
   /** Throws when a snapshot could not be restored. */
   checkSnapshots(names: readonly string[]): Promise<void>;
   /** The process of the service that holds the lock, even before it has announced itself. */
@@ -124,6 +127,10 @@ export function killsHome(): KillsHome {
     },
     checkClean() {
       expect(fingerprint(home)).toEqual(ofTheUser);
+    },
+    async snapshotSettings(name) {
+      const { directory } = await findSnapshot(join(home, 'snapshots'), name);
+      return JSON.parse(readFileSync(join(directory, 'settings.json'), 'utf8'));
     },
     async checkSnapshots(names) {
       const signal = new AbortController().signal;
