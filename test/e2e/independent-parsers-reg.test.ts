@@ -6,16 +6,18 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { flatSettings, registrySettings } from '../helpers/proof/expected.ts';
 import { readByHivex } from '../helpers/proof/hivex.ts';
 import { exported, FULL, goldens, LOCKED, RANDOM, randomProfiles, SEED, UNITS } from '../helpers/proof/profiles.ts';
-import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
+import { WITH_WINE, whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { productKeys, type RegistryReading } from '../helpers/proof/registry.ts';
 import { type WineRegistry, wineRegistry } from '../helpers/proof/wine.ts';
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hivexregedit and wine read them', () => {
   let wine: WineRegistry;
-  beforeAll(() => {
-    wine = wineRegistry();
-  });
-  afterAll(() => wine.end());
+  if (WITH_WINE) {
+    beforeAll(() => {
+      wine = wineRegistry();
+    });
+    afterAll(() => wine.end());
+  }
 
   const ROOTS = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' } as const;
   const CASES = PARTS.flatMap((part) => (['hklm', 'hkcu'] as const).map((hive) => ({ part, hive })));
@@ -23,10 +25,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
   const byHivex = (text: string, { hive }: ExportOptions) => readByHivex(text, `${ROOTS[hive]}\\SOFTWARE`);
   const byWine = (text: string, { hive }: ExportOptions) =>
     wine.read(encodeRegistryFile(text, 'utf-16le'), `${ROOTS[hive]}\\SOFTWARE\\Policies`);
-  const READERS = [
-    { name: 'hivexregedit', read: byHivex },
-    { name: 'wine', read: byWine },
-  ];
+  const READERS = [{ name: 'hivexregedit', read: byHivex }, ...(WITH_WINE ? [{ name: 'wine', read: byWine }] : [])];
 
   /** All of them in one file, each below its own key in place of that of the product. */
   async function inOneFile(profiles: readonly JsonObject[], options: ExportOptions): Promise<string> {
@@ -124,6 +123,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       expect(await regImporter.read(file, 'export.reg')).toMatchObject([{ settings: profile, lost: [] }]);
     });
 
+    if (!WITH_WINE) return;
     // As an escape, which Windows only writes for "\" and quotation marks: `C:\new` would be ambiguous.
     test('is refused rather than guessed, as wine exports it', async () => {
       const { file } = byWine(await exported('reg', profile), LOCKED);
@@ -155,6 +155,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       }
     });
 
+    if (!WITH_WINE) return;
     // Without a byte order mark it reads a file in the code page of the computer, and list bytes as its letters.
     test('wine reads neither non-ASCII letters nor lists from UTF-8', async () => {
       const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies';

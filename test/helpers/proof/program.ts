@@ -24,13 +24,15 @@ export function statusOf(argv: readonly string[], env: Record<string, string> = 
   return ran.status;
 }
 
+/** Whether Wine is asked as well: only in a long run, because it takes longer than all others together. */
+export const WITH_WINE = process.env.RDCTL_TEST_LONG === '1';
+
 /** The Debian package of every program that a proof needs. */
 const PACKAGES: Readonly<Record<string, string>> = {
   python3: 'python3',
   xmllint: 'libxml2-utils',
   hivexregedit: 'libwin-hivex-perl',
-  wine: 'wine',
-  wineserver: 'wine',
+  ...(WITH_WINE ? { wine: 'wine', wineserver: 'wine' } : {}),
 };
 
 /**
