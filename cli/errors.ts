@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode, messageOf, RdError } from '../src/errors.ts';
+import { defined } from '../src/json.ts';
 import { escapedInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
 import { usageBlock } from './usage-line.ts';
@@ -79,7 +80,7 @@ function documentOf(error: unknown): object {
   return {
     code,
     message,
-    ...(advice === undefined ? {} : { advice }),
+    ...defined({ advice }),
     ...(details.length === 0 ? {} : { details }),
     ...(findings.length === 0 ? {} : { findings }),
   };

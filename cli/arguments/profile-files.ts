@@ -1,5 +1,6 @@
 import { type DesiredDocument, type LoadedDocument, type Locate, loadDesired } from '../../profiles/document/load.ts';
 import { type ErrorCode, RdError, type SettingsFinding } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import { systemCode } from '../../src/os/io-error.ts';
 import type { PlanRequest, WantedForwards } from '../../src/plan/change.ts';
 import { withForwards } from '../../src/plan/port-forwards.ts';
@@ -93,7 +94,7 @@ export function errorWithPositions(error: unknown, locate: Locate | undefined): 
   return new RdError(code, refused.message, {
     cause: error,
     details: formatFindings(findings),
-    ...(advice === undefined ? {} : { advice }),
+    ...defined({ advice }),
   });
 }
 

@@ -1,6 +1,7 @@
 import { createClient } from '../../src/client/client.ts';
 import { answerOf, replyNote } from '../../src/client/replies.ts';
 import { RdError } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import { readInput } from '../arguments/files.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
@@ -43,7 +44,7 @@ it is an error, a JSON object with the status is printed to stdout and the respo
     const body = flags.input ? await readInput(flags.input, io) : flags.body || undefined;
     const path = apiPath(endpoint);
     const limit = method === 'GET' || method === 'HEAD' ? {} : { timeoutMs: LIMIT_MS };
-    const request = { method, path, signal: io.signal, ...limit, ...(body === undefined ? {} : { body }) };
+    const request = { method, path, signal: io.signal, ...limit, ...defined({ body }) };
     const response = await answerOf(client, request);
     const text = response.body.toString('utf8');
     if (response.status >= 200 && response.status < 300) {

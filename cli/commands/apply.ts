@@ -7,7 +7,7 @@ import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { EVENT_KINDS } from '../../src/events/event.ts';
-import { isObject, parseJson } from '../../src/json.ts';
+import { defined, isObject, parseJson } from '../../src/json.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
@@ -77,8 +77,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is lo
       ...runOptions(flags),
       skipUnsupported: flags['skip-unsupported'] ?? false,
       choice: { keep: flags.keep ?? false, now: flags.now ?? false },
-      ...(flags.driver === undefined ? {} : { driver: flags.driver }),
-      ...(flags.target === undefined ? {} : { target: flags.target }),
+      ...defined({ driver: flags.driver, target: flags.target }),
     });
     if (!flags.watch) return 0;
     const { follow } = await import('./events/follow.ts');
@@ -106,7 +105,7 @@ async function dryRun(
     throw usage('--dry-run takes a profile', 'Show what a rollback would change with: rdctl rollback --plan');
   if (isPlan) throw usage('--dry-run takes a profile; a saved plan says what it changes');
   const { showPlan } = await import('./plan.ts');
-  const flags = { ...(driver === undefined ? {} : { driver }), ...(timeout === undefined ? {} : { timeout }) };
+  const flags = { ...defined({ driver, timeout }) };
   return showPlan(await desiredOf(file, caller.io, view), caller, view, flags);
 }
 
@@ -226,7 +225,7 @@ async function previousState(caller: Caller, view: View, where: Places): Promise
 }
 
 function nameOf({ files, metadata }: DesiredDocument): { files: readonly string[]; profile?: string } {
-  return { files, ...(metadata.name === undefined ? {} : { profile: metadata.name }) };
+  return { files, ...defined({ profile: metadata.name }) };
 }
 
 async function planText(path: string, name: string, io: Io): Promise<string> {

@@ -15,7 +15,7 @@ import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { defined, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
 import { isLocked } from '../../src/settings/locks.ts';
@@ -133,7 +133,7 @@ async function readLive(invocation: Caller): Promise<Read> {
 async function readFile(name: string, part: Part | undefined, { io }: Caller): Promise<Read> {
   const file = await loadAnyFile(name, {
     ...documentContext(io),
-    ...(part === undefined ? {} : { part }),
+    ...defined({ part }),
   });
   // Document warnings are about applying it here, so they do not apply.
   if (file.form === 'deployment') for (const warning of file.warnings) io.err(`Warning: ${plainText(warning)}\n`);
@@ -213,10 +213,10 @@ function showComparison(
     formatVersion: 1,
     before,
     after,
-    ...(part === undefined ? {} : { part }),
+    ...defined({ part }),
     differences: found.values.map(({ path, key, sensitive, before: old, after: now }) => ({
       path,
-      ...(key === undefined ? {} : { key }),
+      ...defined({ key }),
       ...(old === undefined ? {} : { before: covered(old, sensitive) }),
       ...(now === undefined ? {} : { after: covered(now, sensitive) }),
     })),

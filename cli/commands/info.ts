@@ -1,5 +1,6 @@
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments } from '../arguments/arguments.ts';
@@ -102,7 +103,7 @@ async function machineFacts({ connect, io }: Invocation): Promise<MachineFacts> 
       accelerator === undefined
         ? { known: false, why: `The ${driver.name} driver has no virtual machine.` }
         : { known: true, value: accelerator },
-    ...(emulatedBecause === undefined ? {} : { emulatedBecause }),
+    ...defined({ emulatedBecause }),
   };
 }
 

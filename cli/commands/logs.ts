@@ -2,6 +2,7 @@ import { noteOtherApplication } from '../../src/client/rancher-desktop/index.ts'
 import { homeOf } from '../../src/client/session/home.ts';
 import type { HomeLogs, LogName, LogPlace } from '../../src/drivers/log-places.ts';
 import { RdError } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { LineSelection } from '../../src/os/log-lines.ts';
 import { isThere } from '../../src/os/regular-file.ts';
@@ -50,7 +51,7 @@ Exit codes: 130 after Ctrl-C; 1 there is no such log.
     const home = await homeLogs(here);
     const place = await placeOf(name, home);
     const last = lines ?? (since === undefined ? LAST : undefined);
-    const selection = { ...(last === undefined ? {} : { last }), ...sinceOf(since, place, name) };
+    const selection = { ...defined({ last }), ...sinceOf(since, place, name) };
     const found = place.in === 'host' ? readHere(place, selection, follow, io) : readThere(place, selection, flags, io);
     const read = await found;
     if (!read) throw await notWritten(name, place, home);

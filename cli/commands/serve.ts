@@ -3,7 +3,7 @@ import { checkDriver } from '../../src/client/session/driver.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { failureLine } from '../../src/client/session/launch.ts';
 import { RdError } from '../../src/errors.ts';
-import { isObject, type JsonObject } from '../../src/json.ts';
+import { defined, isObject, type JsonObject } from '../../src/json.ts';
 import { PRODUCT } from '../../src/product.ts';
 import { noting } from '../../src/state/drop-in.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
@@ -109,9 +109,9 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
       signal,
       say: (text) => io.err(`notice: ${text}\n`),
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
-      ...(driver === undefined ? {} : { driver }),
+      ...defined({ driver }),
       ...(globals.port ? { port: globals.port } : {}),
-      ...(settings === undefined ? {} : { settings }),
+      ...defined({ settings }),
       ...(io.policies ? { policies: io.policies } : {}),
       ...inheritedSocket(io),
     }).catch((error: unknown) => {

@@ -6,6 +6,7 @@ import { serviceProgram } from '../../src/client/session/launch.ts';
 import { RdError } from '../../src/errors.ts';
 import { launchd, type ServiceManager, taskScheduler } from '../../src/features/service-units/manager.ts';
 import { systemd } from '../../src/features/service-units/systemd.ts';
+import { defined } from '../../src/json.ts';
 import { run } from '../../src/os/run.ts';
 import { userHome } from '../../src/os/user-directories.ts';
 import { activationSocket, unitName } from '../../src/state/unit-name.ts';
@@ -151,7 +152,7 @@ function managerOf(io: Io, { system, onFirstUse = false }: { system: boolean; on
       const socket = onFirstUse ? activationSocket(places) : undefined;
       const directory = system ? '/etc/systemd/system' : join(config, 'systemd', 'user');
       const packages = join('/usr/lib/systemd', system ? 'system' : 'user');
-      return systemd({ ...base, directory, packages, user: !system, ...(socket === undefined ? {} : { socket }) });
+      return systemd({ ...base, directory, packages, user: !system, ...defined({ socket }) });
     }
     case 'darwin': {
       const directory = system ? '/Library/LaunchDaemons' : join(home, 'Library', 'LaunchAgents');

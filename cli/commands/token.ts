@@ -1,6 +1,7 @@
 import { homeService } from '../../src/client/home-service.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import { adoptPlaces } from '../../src/state/drop-in.ts';
 import type { Places } from '../../src/state/places.ts';
 import {
@@ -63,7 +64,7 @@ const tokenCreate = defineCommand({
     const token = await createToken(where.tokens, record);
     const url = await urlOf(where);
     if (flags.output === 'json') {
-      io.out(jsonText({ kind: 'Token', formatVersion: 1, ...record, token, ...(url === undefined ? {} : { url }) }));
+      io.out(jsonText({ kind: 'Token', formatVersion: 1, ...record, token, ...defined({ url }) }));
       return 0;
     }
     io.out(`${token}\n`);

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { LogPlace } from '../../src/drivers/log-places.ts';
-import { isObject, type JsonObject, type JsonValue, parseJson } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue, parseJson } from '../../src/json.ts';
 import { timeText } from './history-text.ts';
 import { plainText, type Style, valueText } from './text.ts';
 
@@ -29,7 +29,7 @@ function writtenTime(times: Times, line: string): string | undefined {
 export function logLineJson(times: Times, line: string): string {
   if (times === 'json' && isObject(parseJson(line))) return line;
   const time = writtenTime(times, line);
-  return JSON.stringify({ ...(time === undefined ? {} : { time }), line });
+  return JSON.stringify({ ...defined({ time }), line });
 }
 
 /** A line for people, with its time in the time zone of this computer. Nothing in it moves the cursor. */

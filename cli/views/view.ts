@@ -2,6 +2,7 @@ import type { DocumentFacts, Locate } from '../../profiles/document/load.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/carry-out.ts';
 import { managedBy, managerOf, managerText } from '../../src/client/managers.ts';
 import { whenText } from '../../src/client/when.ts';
+import { defined } from '../../src/json.ts';
 import type { Change, Plan, Target } from '../../src/plan/change.ts';
 import type { UserFileChange } from '../../src/plan/user-files.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -263,7 +264,7 @@ function applyDocument({ outcome, plan, skipped, writes, status, kept, ms }: App
     skipped,
     ...(plan.deferred ? { deferred: plan.deferred } : {}),
     ...(plan.drift ? { drift: plan.drift } : {}),
-    ...(kept === undefined ? {} : { kept }),
+    ...defined({ kept }),
     writes,
     converged: status.converged,
     backendState: status.backendState,

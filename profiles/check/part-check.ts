@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { splitTag } from '../../src/settings/image-reference.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
@@ -78,7 +78,7 @@ function report(check: PartCheck, effect: Effect, names: readonly string[], reas
     names,
     effect,
     reason,
-    ...(suggestion === undefined ? {} : { suggestion }),
+    ...defined({ suggestion }),
   };
   const key = findingKey(finding);
   if (!check.found.has(key)) check.found.set(key, finding);

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { FieldType } from '../../src/settings/field.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { own, put } from '../../src/settings/own.ts';
@@ -97,7 +97,7 @@ function wrongType(wanted: string, value: JsonValue): NonNullable<Entry['fault']
 
 function unknownName(names: readonly string[], section: Section, { unknown }: Reading): Unknown {
   const close = unknown.length < MAX_SUGGESTIONS ? nearest(names.at(-1) ?? '', section.members.keys()) : undefined;
-  return { names, reason: NO_SETTING, ...(close === undefined ? {} : { suggestion: close }) };
+  return { names, reason: NO_SETTING, ...defined({ suggestion: close }) };
 }
 
 const WANTED: Readonly<Record<FieldType, string>> = {

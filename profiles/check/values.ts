@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../src/json.ts';
+import { defined, type JsonValue } from '../../src/json.ts';
 import { canonicalKubernetesVersion, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Field, Platform } from '../../src/settings/field.ts';
@@ -90,7 +90,7 @@ function judgementOf({ code, message, expected, entry }: Problem, field: Field, 
   if (field.sensitive || typeof desired === 'object') return { effect: 'refused', reason: `expected ${wanted}`, ...at };
   const close = typeof desired === 'string' ? nearest(desired, field.enum ?? []) : undefined;
   const reason = `it cannot be ${quoted(desired)}; expected ${wanted}`;
-  return { effect: 'refused', reason, ...at, ...(close === undefined ? {} : { suggestion: close }) };
+  return { effect: 'refused', reason, ...at, ...defined({ suggestion: close }) };
 }
 
 function quoted(value: JsonValue): string {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import type { Field, Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -99,7 +99,7 @@ function valueDifferences({ path, type, sensitive }: Field, a: Side, b: Side): V
     if (found.length > 0 || (before && after)) return found;
   }
   if (sameValue(path, before, after)) return [];
-  return [{ path, sensitive, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }];
+  return [{ path, sensitive, ...defined({ before, after }) }];
 }
 
 /** The other side does not mention it, and this one mentions everything. */
@@ -123,7 +123,7 @@ function entryDifferences(
     if (equal(old, now)) return [];
     const mentioned = (map: JsonObject) => Object.hasOwn(map, key);
     if ((!mentioned(before) && b.whole && !a.whole) || (!mentioned(after) && a.whole && !b.whole)) return [];
-    return [{ key, ...(old === undefined ? {} : { before: old }), ...(now === undefined ? {} : { after: now }) }];
+    return [{ key, ...defined({ before: old, after: now }) }];
   });
 }
 

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../src/json.ts';
+import { defined, type JsonValue } from '../../src/json.ts';
 import type { Finding } from '../../src/settings/issue.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { nearest } from '../../src/settings/nearest.ts';
@@ -37,7 +37,7 @@ export function reportValue(pointer: string, value: JsonValue, allowed: readonly
   const where = pointer.slice(pointer.lastIndexOf('/') + 1);
   report(pointer, `${describe(value)} is not a value of ${/^\d+$/.test(where) ? pointer.split('/')[1] : where}`, {
     expected: allowed.length === 1 ? `${allowed[0]}` : `one of ${allowed.join(', ')}`,
-    ...(suggestion === undefined ? {} : { suggestion }),
+    ...defined({ suggestion }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { messageOf, RdError } from '../../src/errors.ts';
-import type { JsonObject, JsonValue } from '../../src/json.ts';
+import { defined, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { put } from '../../src/settings/own.ts';
 import {
@@ -85,7 +85,7 @@ export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject;
 
 function invalidPlist(label: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', `${label} is not a property list that can be read: ${reason}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Export it again, or check it with `plutil -lint` on macOS.',
   });
 }

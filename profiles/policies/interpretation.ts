@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { canonicalizeTexts, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -94,7 +94,7 @@ function issuesOf(profile: JsonObject, host: PolicyHost): Issue[] {
     current,
     platform: host.platform,
     arch: host.arch,
-    ...(host.osRelease === undefined ? {} : { osVersion: host.osRelease }),
+    ...defined({ osVersion: host.osRelease }),
   });
 }
 

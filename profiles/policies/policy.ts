@@ -1,5 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
+import { defined, type JsonObject } from '../../src/json.ts';
 import type { FirstRun, LayerFacts, ProfileLayer } from '../../src/plan/layers.ts';
 import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
@@ -56,7 +56,7 @@ export interface WrittenPolicy {
 export function invalidPolicy(message: string, details: readonly string[] = [], cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', message, {
     details,
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Ask your administrator to fix the deployment profile; the service does not start until it is valid.',
   });
 }

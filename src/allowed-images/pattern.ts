@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../json.ts';
+import { defined, type JsonObject, type JsonValue } from '../json.ts';
 import {
   canonicalRegistry,
   hasOfficialImages,
@@ -55,7 +55,7 @@ export function parsePattern(text: string): ParsedPattern {
   if (tag !== undefined && !TAG.test(tag)) return { unusable: `"${tag}" is no tag` };
   const { registry, rest: path } = splitRegistry(name.toLowerCase());
   if (!isRegistryName(registry.replaceAll('*', 'x'))) return { unusable: `"${registry}" is no name of a registry` };
-  const chosen = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
+  const chosen = { ...defined({ tag, digest }) };
   // A leading slash is invalid; after a registry, a lone slash means all of it.
   return path === name.toLowerCase() && /^(?:\/|$)/.test(path)
     ? { unusable: 'it begins with no name' }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { COMPATIBLE, PRODUCT } from '../product.ts';
 import { documentComponents } from './document-schemas.ts';
 import {
@@ -101,7 +101,7 @@ function operation(method: string, path: string, doc: RouteDoc): OpenApiOperatio
   return {
     operationId: operationId(method, path),
     summary: doc.summary,
-    ...(doc.description === undefined ? {} : { description: doc.description }),
+    ...defined({ description: doc.description }),
     tags: [tagOf(path)],
     ...(doc.open ? { security: [] } : {}),
     ...(doc.open || doc.scope === 'closed' ? {} : { security: [{ basic: [] }, { token: [doc.scope] }] }),
@@ -148,7 +148,7 @@ function parametersOf({ query = {}, headers = {} }: RouteDoc): OpenApiParameter[
 }
 
 function replyOf({ description, body, type, schema, headers, example }: ReplyDoc): OpenApiReply {
-  const media = { ...(example === undefined ? {} : { example }) };
+  const media = { ...defined({ example }) };
   return {
     description,
     ...(headers === undefined
@@ -179,7 +179,7 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
   const refusal = (description: string, example?: JsonValue): ReplyDoc =>
     path.startsWith('/v2/')
       ? { description, body: 'json', schema: schemaOf('Error') }
-      : { description, body: 'text', ...(example === undefined ? {} : { example }) };
+      : { description, body: 'text', ...defined({ example }) };
   return {
     401: refusal('missing or invalid credentials', TEXTS.unauthorized),
     403: refusal('a Host or Origin header that is not allowed, or a token without the scope'),

@@ -1,4 +1,5 @@
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Change, LiveState, Loss, Plan, PlanRequest } from '../plan/change.ts';
 import type { Deed } from '../plan/deed.ts';
@@ -173,7 +174,7 @@ function withSnapshot(error: unknown, snapshot: string): unknown {
   return new RdError(error.code, error.message, {
     cause: error,
     details: [...error.details, `What it may have deleted is in its snapshot: rdctl snapshot restore ${snapshot}`],
-    ...(error.advice === undefined ? {} : { advice: error.advice }),
+    ...defined({ advice: error.advice }),
   });
 }
 

@@ -1,5 +1,5 @@
 import type { EventDocument } from '../events/event.ts';
-import { isObject, type JsonObject, parseObject as parseObjectText } from '../json.ts';
+import { defined, isObject, type JsonObject, parseObject as parseObjectText } from '../json.ts';
 import { steadyClock } from '../os/clock.ts';
 import type { ForwardKey, LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { HistoryEntry } from '../plan/history.ts';
@@ -48,7 +48,7 @@ export function createClient(connection: Connection, transport: Transport = http
       const { value, response } = await object({ method: 'GET', path: '/v1/settings', ...options });
       if (!looksLikeSettings(value)) throw notOurService(connection, '/v1/settings returned no settings');
       const { etag } = response.headers;
-      return { settings: value, text: response.body.toString(), ...(etag === undefined ? {} : { etag }) };
+      return { settings: value, text: response.body.toString(), ...defined({ etag }) };
     },
     async locked(options) {
       return (await object({ method: 'GET', path: '/v1/settings/locked', ...options })).value;
@@ -206,7 +206,7 @@ function written(response: HttpResponse): WriteReply {
   return {
     text: response.body.toString(),
     ...(Number.isInteger(generation) ? { generation } : {}),
-    ...(etag === undefined ? {} : { etag }),
+    ...defined({ etag }),
     ignoredKeys: typeof ignored === 'string' && ignored !== '' ? ignored.split(', ').map(decodeURIComponent) : [],
   };
 }

@@ -1,7 +1,7 @@
 // Synchronous: a connection file is tiny, and loading `fs/promises` takes a twentieth of a short command's time.
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
+import { defined, isObject } from '../json.ts';
 import { systemCode } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
 import type { Environment } from '../os/user-directories.ts';
@@ -117,7 +117,7 @@ function fieldsOf(
 
 function unusable(path: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}error parsing config file "${path}": ${reason}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'The service rewrites this file when it starts; if no service is running, remove the file.',
   });
 }

@@ -1,4 +1,5 @@
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/contract.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
@@ -250,7 +251,7 @@ function isStopping({ conditions }: LoopStatus): boolean {
 /** A service that was stopped, as opposed to one that was killed. */
 export function stoppedError(cause?: unknown): RdError {
   return new RdError('ERR_STOPPED', 'The service was stopped before the change was in force.', {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice:
       'Unless it was reset, what was sent takes effect at the next start. Run the same command again to start the service and finish.',
   });

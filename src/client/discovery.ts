@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { ioError } from '../os/io-error.ts';
 import type { Environment } from '../os/user-directories.ts';
 import { userHome } from '../os/user-directories.ts';
@@ -83,7 +84,7 @@ export async function discover(
     port,
     user,
     password,
-    ...(passwordFrom === undefined ? {} : { passwordFrom }),
+    ...defined({ passwordFrom }),
     ...(file ? { file: file.path } : {}),
     ...(file?.pid === undefined ? {} : { pid: file.pid }),
     ...(file?.revision === undefined ? {} : { revision: file.revision }),

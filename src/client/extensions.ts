@@ -1,5 +1,5 @@
 import { messageOf, RdError } from '../errors.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { defined, isObject, type JsonObject } from '../json.ts';
 import type { HttpResponse } from './connection.ts';
 import type { CallOptions, Server } from './contract.ts';
 import { answerOf, replyNote } from './replies.ts';
@@ -65,7 +65,7 @@ function replyOf(server: Server, response: HttpResponse): ExtensionReply {
     statusText: response.statusText,
     text: response.body.toString('utf8'),
     ...(typeof reason === 'string' ? { reason: decoded(reason) } : {}),
-    ...(note === undefined ? {} : { note }),
+    ...defined({ note }),
     leftOut: typeof leftOut === 'string' ? decoded(leftOut).split(' | ') : [],
   };
 }

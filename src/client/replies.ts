@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, messageOf, RdError, type SettingsFinding } from '../errors.ts';
-import { isObject, parseObject } from '../json.ts';
+import { defined, isObject, parseObject } from '../json.ts';
 import { systemCode } from '../os/io-error.ts';
 import { addressOf, type Connection, type HttpRequest, type HttpResponse } from './connection.ts';
 
@@ -153,7 +153,7 @@ function fullConnectionError(address: Address, request: HttpRequest, error: unkn
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
   const { advice, cause } = error;
   const message = requestText(address, request, cause);
-  return new RdError('ERR_NOT_RUNNING', message, { cause, ...(advice === undefined ? {} : { advice }) });
+  return new RdError('ERR_NOT_RUNNING', message, { cause, ...defined({ advice }) });
 }
 
 interface Caller {
@@ -207,7 +207,7 @@ export function notOurService(connection: Connection, detail: string, cause?: un
     'ERR_CONNECTION',
     `another program answers on ${connection.host}:${connection.port}, the address in ${from}: ${detail}`,
     {
-      ...(cause === undefined ? {} : { cause }),
+      ...defined({ cause }),
       advice: 'If the service is not running, start it with `rdctl start`; it uses the next free port.',
     },
   );

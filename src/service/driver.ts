@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Driver } from '../drivers/driver.ts';
 import { chooseDriver, driverNamed } from '../drivers/index.ts';
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { setAside } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import type { LogFile } from '../os/log-file.ts';
@@ -57,7 +58,7 @@ export async function openDriver(
   const requested = named ?? env.RDCTL_DRIVER;
   const { factory, reason } = await chooseDriver({
     env,
-    ...(requested === undefined ? {} : { requested }),
+    ...defined({ requested }),
     ...(state === undefined ? {} : { recorded: state.driver }),
   });
   const directory = join(places.state, 'drivers', factory.name);

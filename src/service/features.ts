@@ -7,6 +7,7 @@ import { extensionDirectory } from '../features/extensions/directory.ts';
 import { openExtensions } from '../features/extensions/manager.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import { type BackendData, createBackendData } from '../features/snapshots/backend-data.ts';
+import { defined } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { Log } from '../os/limited-log.ts';
 import type { Controllers } from '../reconcile/contract.ts';
@@ -66,7 +67,7 @@ export async function openFeatures(
   const since = backend.layers.firstRun?.at;
   const data = createBackendData({
     ...{ places, driver, host, store, maintenance, controllers, recovered, history, notice },
-    ...(since === undefined ? {} : { since }),
+    ...defined({ since }),
     failed: history.failed,
     log: log.write,
   });
@@ -92,7 +93,7 @@ export async function openFeatures(
     contextName: identityOf(places).dockerContext,
     api: { port: listener.port, requested: options.port !== undefined },
     hasCluster: driver.hasCluster,
-    ...(driver.confinement === undefined ? {} : { confinement: driver.confinement }),
+    ...defined({ confinement: driver.confinement }),
     integration,
     settings: () => store.snapshot().desired.settings,
     kubernetesVersions,

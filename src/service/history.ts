@@ -1,4 +1,5 @@
 import { messageOf, RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import { systemCode } from '../os/io-error.ts';
 import type { LogFile } from '../os/log-file.ts';
@@ -368,7 +369,7 @@ function outcomeOf(status: LoopStatus, generation: number): Outcome | undefined 
   if (status.converged && status.observedGeneration >= generation) return { result: 'converged', phases };
   if (status.backendState !== 'ERROR') return undefined;
   const reason = failureReason(status);
-  return { result: 'failed', ...(reason === undefined ? {} : { reason }), phases };
+  return { result: 'failed', ...defined({ reason }), phases };
 }
 
 /** Why a backend failed, as sentences. */
@@ -380,7 +381,6 @@ export function failureReason({ conditions }: Pick<LoopStatus, 'conditions'>): s
 export function recordedPhases({ phases }: Pick<LoopStatus, 'phases'>): NonNullable<RecordedOutcome['phases']> {
   return phases.map(({ name, ms, outcome }) => ({
     name,
-    ...(ms === undefined ? {} : { ms }),
-    ...(outcome === undefined ? {} : { outcome }),
+    ...defined({ ms, outcome }),
   }));
 }

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { ListenOptions, Server as NetServer } from 'node:net';
 import { createServer as createNetServer } from 'node:net';
 import { RdError } from '../errors.ts';
+import { defined } from '../json.ts';
 import { PRODUCT } from '../product.ts';
 
 const HOST = '127.0.0.1';
@@ -110,7 +111,7 @@ async function bindFirstFree(server: Server): Promise<number> {
 
 function inUse(message: string, cause?: unknown): RdError {
   return new RdError('ERR_PORT_IN_USE', message, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Stop that program, or choose another port with --port.',
   });
 }

@@ -2,6 +2,7 @@ import { patternWarnings } from '../allowed-images/pattern.ts';
 import { RdError } from '../errors.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Covers } from '../features/snapshots/contract.ts';
+import { defined } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Log } from '../os/limited-log.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
@@ -111,7 +112,7 @@ export function createPlanner(input: PlannerInput): Planner {
       machine,
       power: input.idle ? 'stopped' : power,
       locks: store.locks,
-      ...(lockedBy === undefined ? {} : { lockedBy }),
+      ...defined({ lockedBy }),
       driver,
       observed: controllers.observed(),
       target: { product: PRODUCT.name, home, driver: driver.name, simulated: driver.simulated },
@@ -136,7 +137,7 @@ export function createPlanner(input: PlannerInput): Planner {
     const forwards = () => deed.after.forwards ?? portForwards.list();
     const drift = input.foresee({
       ...{ plan, request, by },
-      ...(kept === undefined ? {} : { kept }),
+      ...defined({ kept }),
       check: (other) => checked(other, settings, input),
       planAfter: (other) => planFrom(after, other, observation, forwards).plan,
     });
@@ -159,7 +160,7 @@ export function createPlanner(input: PlannerInput): Planner {
       ...{ plan, sent },
       ...(sent.length > 0 ? { next: { settings, machine, power } } : {}),
       items: sent.length > 0 ? lostItems(plan).map(({ what }) => what) : [],
-      ...(uncovered === undefined ? {} : { uncovered }),
+      ...defined({ uncovered }),
     };
   }
 
@@ -225,7 +226,7 @@ export function createPlanner(input: PlannerInput): Planner {
       const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
       log('info', 'applied', { changes, sent, generation });
       steps?.begin(generation, origin);
-      return { generation, sent, continues: steps !== undefined, ...(snapshot === undefined ? {} : { snapshot }) };
+      return { generation, sent, continues: steps !== undefined, ...defined({ snapshot }) };
     },
   };
 }

@@ -7,6 +7,7 @@ import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { stopOwnService } from '../../../src/client/session/exit.ts';
 import { lastingService, requireNamed, type Service, targetOf } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
+import { defined } from '../../../src/json.ts';
 import type { PlanRequest, WantedForwards } from '../../../src/plan/change.ts';
 import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
@@ -130,7 +131,7 @@ export async function serviceFor(
   const { filesAtStart } = await import('./files-at-start.ts');
   const atStart = await filesAtStart(caller.io, driver);
   const { files } = atStart;
-  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), ...atStart });
+  view.event({ type: 'starting', ...defined({ driver }), ...atStart });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('../../../src/client/session/launch.ts'),
     import('../../../src/client/client.ts'),

@@ -7,6 +7,7 @@ import {
 import type { GuestImage } from '../../../src/drivers/guest-images/image.ts';
 import { DEFAULT_SUITE, type Kernel, SUITE_NAMES, type Suite } from '../../../src/drivers/guest-images/recipe.ts';
 import { RdError } from '../../../src/errors.ts';
+import { defined } from '../../../src/json.ts';
 import { noArguments } from '../../arguments/arguments.ts';
 import { defineCommand, type Io } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/view.ts';
@@ -64,7 +65,7 @@ async function build(
     asRoot: process.getuid?.() === 0,
     store: ownImages(io),
     run,
-    ...(mirror === undefined ? {} : { mirror }),
+    ...defined({ mirror }),
     architecture,
     suite,
     kernel,

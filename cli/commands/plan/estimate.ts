@@ -4,6 +4,7 @@ import { type StoredHome, withKept } from '../../../src/client/offline-kept.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { previewChanges } from '../../../src/features/host-integration/parts.ts';
+import { defined } from '../../../src/json.ts';
 import type { Plan, PlanRequest } from '../../../src/plan/change.ts';
 import type { PlannedHow } from '../../../src/plan/kept.ts';
 import type { PartialRequest } from '../../../src/plan/leave-out.ts';
@@ -38,7 +39,7 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
     left: mayRun(last),
     cut: wasUnclean(last),
     ending: isEnding(last),
-    ...(next.driver === undefined ? {} : { driver: next.driver }),
+    ...defined({ driver: next.driver }),
   };
   const files = await userFiles(next.driver, io);
   const resting = await next.atRest?.();

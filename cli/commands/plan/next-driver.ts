@@ -3,6 +3,7 @@ import type { RestingDriver } from '../../../src/client/offline.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import type { DriverFactory } from '../../../src/drivers/driver.ts';
 import { RdError } from '../../../src/errors.ts';
+import { defined } from '../../../src/json.ts';
 import type { Io } from '../../command.ts';
 
 /**
@@ -21,7 +22,7 @@ export async function nextDriver(
   try {
     const { factory } = await choose({
       env: io.env,
-      ...(recorded === undefined ? {} : { recorded }),
+      ...defined({ recorded }),
       ...(requested ? { requested } : {}),
     });
     return {

@@ -1,6 +1,7 @@
 import type { DesiredDocument } from '../../../profiles/document/load.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import type { Service } from '../../../src/client/session/find.ts';
+import { defined } from '../../../src/json.ts';
 import type { LiveState, Plan } from '../../../src/plan/change.ts';
 import type { PlannedHow } from '../../../src/plan/kept.ts';
 import { errorWithPositions, requestOf } from '../../arguments/profile-files.ts';
@@ -43,7 +44,7 @@ export async function planFor(
   return patientClient(service.client, io, () => timeout)
     .planWithLive(requestOf(desired), {
       ...(desired.maintenance ? { maintenance: desired.maintenance } : {}),
-      ...(name === undefined ? {} : { kept: name }),
+      ...defined({ kept: name }),
       how,
     })
     .catch(positioned);

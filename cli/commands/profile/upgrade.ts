@@ -8,6 +8,7 @@ import type { Upgraded } from '../../../profiles/document/upgrade/upgrade.ts';
 import { importerFor } from '../../../profiles/formats/index.ts';
 import { RdError } from '../../../src/errors.ts';
 import { editUserFile } from '../../../src/features/host-integration/user-file.ts';
+import { defined } from '../../../src/json.ts';
 import { writeFileAtomic } from '../../../src/os/atomic-file.ts';
 import { ioError } from '../../../src/os/io-error.ts';
 import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
@@ -171,7 +172,7 @@ function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, w
     before: covered(change.from, change.before),
     ...(change.to === undefined ? {} : { after: covered(change.to, change.after) }),
     reason: change.reason,
-    ...(change.comments === undefined ? {} : { comments: change.comments }),
+    ...defined({ comments: change.comments }),
   }));
   const report = { kind: 'ProfileUpgrade', formatVersion: 1, file, from, to, changes: shown, notices, written };
   return `${JSON.stringify(report, null, 2)}\n`;

@@ -1,3 +1,4 @@
+import { defined } from '../../../src/json.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
 import { type GivenSetting, settingsPayload } from '../../arguments/setting-flags.ts';
 import type { Caller } from '../../command.ts';
@@ -16,6 +17,6 @@ export async function dryRun(
 ): Promise<number> {
   const request = { settings: settingsPayload(settings), state, prune: [], wishes: [] };
   const desired = { request, portForwards: [], prunePortForwards: false };
-  const flags = { how: 'set' as const, ...(driver === undefined ? {} : { driver }) };
+  const flags = { how: 'set' as const, ...defined({ driver }) };
   return showPlan(desired, caller, viewFor(undefined, caller.io), flags);
 }

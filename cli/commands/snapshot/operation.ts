@@ -15,6 +15,7 @@ import { OPERATION_CANCELED, RdError } from '../../../src/errors.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, requireOwn } from '../../../src/features/snapshots/catalogue.ts';
 import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
 import { quoted } from '../../../src/features/snapshots/name.ts';
+import { defined } from '../../../src/json.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
@@ -279,6 +280,6 @@ function failed(action: string, name: string, cause: unknown): never {
   throw new RdError('ERR_SNAPSHOT', `failed to ${action} snapshot ${quoted(name)}: ${message}`, {
     cause,
     details,
-    ...(advice === undefined ? {} : { advice }),
+    ...defined({ advice }),
   });
 }

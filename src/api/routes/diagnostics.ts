@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import type { Diagnostics } from '../../features/diagnostics/check.ts';
-import { indentedJson } from '../../json.ts';
+import { defined, indentedJson } from '../../json.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -107,7 +107,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: Diagnos
     ({ query }, reply) => {
       const category = firstOf(query.category);
       const id = firstOf(query.id) ?? firstOf(query.checkID);
-      const filter = { ...(category === undefined ? {} : { category }), ...(id === undefined ? {} : { id }) };
+      const filter = { ...defined({ category, id }) };
       reply.type(JSON_TYPE).send(indentedJson(diagnostics.report(filter)));
     },
   );

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { RdError } from '../../errors.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
-import { indentedJson, isObject } from '../../json.ts';
+import { defined, indentedJson, isObject } from '../../json.ts';
 import type { ApplyOptions, ApplyReply, PlanOptions } from '../../plan/apply.gen.ts';
 import type { LiveState, PlanRequest } from '../../plan/change.ts';
 import type { Author } from '../../plan/history.ts';
@@ -80,7 +80,7 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
         const outdated = controllers.waitingFor() ?? 'the driver did not answer';
         const files = await userFiles.userFiles();
         const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
-        const writer = { by: { how, ...callerOf(call) }, ...(kept === undefined ? {} : { kept }) };
+        const writer = { by: { how, ...callerOf(call) }, ...defined({ kept }) };
         const withLive = isObject(query) && query.live === 'true';
         // Plan and live state are of the same moment: nothing is awaited between them.
         const { plan, live } = await turn(() => ({

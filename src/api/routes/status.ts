@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Driver, DriverInfo } from '../../drivers/driver.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
-import { indentedJson } from '../../json.ts';
+import { defined, indentedJson } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
 import type { Controllers } from '../../reconcile/contract.ts';
 import {
@@ -93,19 +93,16 @@ export function statusDocument(port: StatusPort): StatusDocument {
         ? { endpoint: wanted.endpoint, version: wanted.version, workload: wanted.workload }
         : {}),
     },
-    ...(access === undefined ? {} : { access }),
+    ...defined({ access }),
     ...(ports === undefined ? {} : { ports: withContainers(ports, loop.engines) }),
-    ...(maintenance === undefined ? {} : { maintenance }),
-    ...(apply === undefined ? {} : { apply }),
-    ...(transaction === undefined ? {} : { transaction }),
+    ...defined({ maintenance, apply, transaction }),
     ...(kept.length === 0 ? {} : { kept }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}
       : {
           policies: {
-            ...(lockedBy === undefined ? {} : { lockedBy }),
-            ...(defaultsBy === undefined ? {} : { defaultsBy }),
+            ...defined({ lockedBy, defaultsBy }),
           },
         }),
     hostIntegration: userFiles.report(),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS, type ErrorCode, RdError } from '../../errors.ts';
-import type { JsonObject } from '../../json.ts';
+import { defined, type JsonObject } from '../../json.ts';
 import { type Clock, steadyClock } from '../../os/clock.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError } from '../../os/io-error.ts';
@@ -136,7 +136,7 @@ async function inBackground(io: SessionIo, argv: readonly string[], input?: stri
   const { logs } = homeOf(io);
   const logFile = join(logs, OUTPUT_LOG);
   await makeDirectory(logs);
-  return detach({ argv, env: io.env, logFile, ...(input === undefined ? {} : { input }) }).catch((cause: unknown) => {
+  return detach({ argv, env: io.env, logFile, ...defined({ input }) }).catch((cause: unknown) => {
     throw ioError('write', logFile, cause);
   });
 }
@@ -200,7 +200,7 @@ async function endedEarly(child: Detached): Promise<RdError> {
   const advice = rest.at(-1);
   return new RdError(code, message?.replace(/^Error: /, '') || 'the service exited before it was ready', {
     details,
-    ...(advice === undefined ? {} : { advice }),
+    ...defined({ advice }),
   });
 }
 

@@ -1,4 +1,5 @@
 import type { MachineConfinement } from '../../drivers/driver.ts';
+import { defined } from '../../json.ts';
 import type { RunOptions, RunResult } from '../../os/run.ts';
 import type { LoopStatus } from '../../reconcile/contract.ts';
 import type { Platform } from '../../settings/field.ts';
@@ -45,11 +46,11 @@ export interface Check {
 }
 
 export function passed(description: string, sub?: string): Finding {
-  return { ...(sub === undefined ? {} : { sub }), passed: true, description, fixes: [] };
+  return { ...defined({ sub }), passed: true, description, fixes: [] };
 }
 
 export function failed(description: string, fixes: readonly Fix[] = [], sub?: string): Finding {
-  return { ...(sub === undefined ? {} : { sub }), passed: false, description, fixes };
+  return { ...defined({ sub }), passed: false, description, fixes };
 }
 
 /** Never applicable, but listed, because clients request it by name. */

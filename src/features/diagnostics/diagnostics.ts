@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { defined } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import { run } from '../../os/run.ts';
 import { userHome } from '../../os/user-directories.ts';
@@ -39,7 +40,7 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
   const context: CheckContext = {
     ...options,
     home: userHome(env, platform),
-    ...(documentation === undefined ? {} : { documentation }),
+    ...defined({ documentation }),
     connectivityUrl: connectivityUrl(env.RDCTL_CONNECTIVITY_URL, log),
     status: () => controllers.status(),
     now: () => clock.now(),

@@ -1,6 +1,7 @@
 import semver from 'semver';
 import type { ImageStore } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { ExtensionsInput, RunningEngine } from './contract.ts';
@@ -74,7 +75,7 @@ function fetchFailed(error: RdError): RdError {
   const advice = error.advice ?? missing;
   return new RdError(error.code, `its image could not be fetched: ${error.message}`, {
     cause: error,
-    ...(advice === undefined ? {} : { advice }),
+    ...defined({ advice }),
   });
 }
 

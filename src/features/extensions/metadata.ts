@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { isObject, isTooDeep, type JsonObject, type JsonValue, parseObject } from '../../json.ts';
+import { defined, isObject, isTooDeep, type JsonObject, type JsonValue, parseObject } from '../../json.ts';
 import { parseExtensionImage } from '../../settings/extension-image.ts';
 import type { Platform } from '../../settings/field.ts';
 
@@ -75,7 +75,7 @@ function machineOf(vm: JsonObject): Metadata['vm'] {
   }
   if (image !== undefined && composefile !== undefined) throw new Mistake('"vm" has both an image and a composefile');
   return {
-    ...(image === undefined ? {} : { image }),
+    ...defined({ image }),
     ...(composefile === undefined ? {} : { composefile: pathIn(composefile, 'vm.composefile') }),
   };
 }

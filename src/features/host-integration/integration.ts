@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../../drivers/driver.ts';
+import { defined } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Environment } from '../../os/user-directories.ts';
@@ -283,6 +284,6 @@ async function applyFiles(
 export function logOutcomes(outcomes: readonly IntegrationOutcome[], log: LogFile): void {
   for (const { state, part, file, message } of outcomes) {
     const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';
-    log.write(level, 'host integration', { part, file, state, ...(message === undefined ? {} : { reason: message }) });
+    log.write(level, 'host integration', { part, file, state, ...defined({ reason: message }) });
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from '../../json.ts';
 import type {
   DesiredDockerContext,
   DesiredFiles,
@@ -59,7 +60,7 @@ export async function previewChanges(targets: IntegrationTargets): Promise<Omit<
     docker: { selected, 'given back': givenBack, removed: noDocker },
     kube: { present, renewed, removed: noKube },
   };
-  return { foreseen, ...(port === undefined ? {} : { kubePort: port }) };
+  return { foreseen, ...defined({ kubePort: port }) };
 }
 
 /** The changes that `work` would make to files. */

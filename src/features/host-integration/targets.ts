@@ -1,4 +1,5 @@
 import { posix, win32 } from 'node:path';
+import { defined } from '../../json.ts';
 import { programPath } from '../../os/program.ts';
 import type { Environment } from '../../os/user-directories.ts';
 import { type Identity, PRODUCT } from '../../product.ts';
@@ -70,7 +71,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
     dockerConfig: DOCKER_CONFIG && isAbsolute(DOCKER_CONFIG) ? DOCKER_CONFIG : join(homedir, '.docker'),
     kubeconfigs: named.length > 0 ? named : [join(homedir, '.kube', 'config')],
     systemSocket: '/var/run/docker.sock',
-    ...(autostart === undefined ? {} : { autostartFile: autostart }),
+    ...defined({ autostartFile: autostart }),
     bin: places.bin,
     self,
     searchPath: programPath(env.PATH),

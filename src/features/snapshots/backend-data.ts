@@ -1,5 +1,6 @@
 import type { Driver } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { unprotected } from '../../plan/blocks.ts';
 import type { Controllers } from '../../reconcile/contract.ts';
@@ -81,7 +82,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
     readSettings: (file) => restoredSettings(file, { host, driver, store }),
     copy,
     coverRecord: coverRecord(places),
-    ofCovers: { entries: input.history.entries, notice, ...(input.since === undefined ? {} : { since: input.since }) },
+    ofCovers: { entries: input.history.entries, notice, ...defined({ since: input.since }) },
     log,
   });
   const { covers } = snapshots;

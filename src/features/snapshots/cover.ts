@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import { systemCode } from '../../os/io-error.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { sizeText } from '../../os/size.ts';
@@ -137,7 +138,7 @@ export function createCovers(input: CoverInput): Covers {
     if (covers.length < 1) return;
     const { since } = input;
     const facts = { covers, entries: await input.entries(), now: Date.now() };
-    for (const { cover, why } of obsoleteCovers({ ...facts, ...(since === undefined ? {} : { since }) })) {
+    for (const { cover, why } of obsoleteCovers({ ...facts, ...defined({ since }) })) {
       const { id, name, description } = cover;
       if (id === restoring()) continue;
       await deleteSnapshot(root, cover);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Driver } from '../../drivers/driver.ts';
+import { defined } from '../../json.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError } from '../../os/io-error.ts';
@@ -55,7 +56,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
     return { from, to: join(directory, saved), name, saved };
   });
   const { created, name, description } = record;
-  const metadata = `${JSON.stringify({ created, name, id, description, ...(covers === undefined ? {} : { covers }) }, null, 2)}\n`;
+  const metadata = `${JSON.stringify({ created, name, id, description, ...defined({ covers }) }, null, 2)}\n`;
   let live = false;
   let complete = false;
 
@@ -183,7 +184,7 @@ export function draftOf(
   const { keeps, checkKept } = driver;
   const draft = createDraft({
     ...{ root, record, driver: driver.name, kept: keeps },
-    ...(covers === undefined ? {} : { covers }),
+    ...defined({ covers }),
     settings: () => `${JSON.stringify(desired().settings, null, 2)}\n`,
     ...(copy ? { copy } : {}),
     ...(checkKept ? { check: (saved, until) => checkKept(saved, until) } : {}),

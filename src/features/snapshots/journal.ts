@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { messageOf, RdError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json.ts';
+import { defined, isObject, type JsonObject } from '../../json.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRecord, writeRecord } from '../../os/record.ts';
 import type { Places } from '../../state/places.ts';
@@ -101,7 +101,7 @@ function journalOf(value: unknown, kept: readonly string[], phases: readonly Pha
   return {
     phase,
     parts,
-    ...(snapshot === undefined ? {} : { snapshot }),
+    ...defined({ snapshot }),
     ...(pair ? { settings: pair } : {}),
     ...(earlier === undefined ? {} : { earlier: journalOf(earlier, kept, ['proving']) }),
   };
@@ -116,7 +116,7 @@ function partOf(value: unknown, kept: readonly string[]): SwapPart {
   if (typeof hadLive !== 'boolean' || typeof comes !== 'boolean' || (unproven !== undefined && unproven !== true)) {
     throw new Error(`it does not say what was in ${live}`);
   }
-  return { live, hadLive, comes, ...(unproven === undefined ? {} : { unproven }) };
+  return { live, hadLive, comes, ...defined({ unproven }) };
 }
 
 function settingsOf(value: unknown): { before: JsonObject; after: JsonObject } {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../errors.ts';
-import type { JsonObject } from '../../json.ts';
+import { defined, type JsonObject } from '../../json.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
@@ -94,7 +94,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
     next: (now: { settings: Settings }) => JsonObject | undefined,
     snapshot?: string,
   ): Promise<void> {
-    const by = { how: 'restore' as const, ...(snapshot === undefined ? {} : { snapshot }) };
+    const by = { how: 'restore' as const, ...defined({ snapshot }) };
     await store.write(({ desired }) => {
       const settings = next(desired);
       // A journal holds settings that this service had.

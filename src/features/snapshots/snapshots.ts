@@ -1,5 +1,6 @@
 import { basename, dirname, join } from 'node:path';
 import { LOCKED, OPERATION_CANCELED, RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { sizeText } from '../../os/size.ts';
@@ -60,7 +61,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     if (operation || closing.signal.aborted) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
     const abort = new AbortController();
     const ended = work(abort.signal);
-    operation = { abort, ended: ended.catch(() => undefined), ...(reads === undefined ? {} : { reads }) };
+    operation = { abort, ended: ended.catch(() => undefined), ...defined({ reads }) };
     try {
       return await ended;
     } finally {
@@ -221,9 +222,7 @@ async function prefixed(operation: string, afterCancel: string, work: () => Prom
     const text = cancelled ? `${OPERATION_CANCELED}${afterCancel}` : cause.message;
     throw new RdError('ERR_SNAPSHOT', `${operation}: ${text}`, {
       cause,
-      ...(cancelled || isAbort(cause)
-        ? {}
-        : { details: cause.details, ...(cause.advice === undefined ? {} : { advice: cause.advice }) }),
+      ...(cancelled || isAbort(cause) ? {} : { details: cause.details, ...defined({ advice: cause.advice }) }),
     });
   }
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RdError } from '../../errors.ts';
+import { defined } from '../../json.ts';
 import { download } from '../../os/download.ts';
 import { type Fetch, fetchText } from '../../os/fetch-text.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
@@ -81,7 +82,7 @@ function isAllowed(url: URL): boolean {
 
 function wrongBase(base: string, why: string, cause?: unknown): RdError {
   return new RdError('ERR_USAGE', `${JSON.stringify(base)} is not a valid release URL: ${why}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Give an https address, or the absolute path of a directory.',
   });
 }

@@ -1,5 +1,5 @@
 import { RdError } from '../../errors.ts';
-import { parseObject } from '../../json.ts';
+import { defined, parseObject } from '../../json.ts';
 import { run } from '../../os/run.ts';
 import { isVersion } from './sums.ts';
 
@@ -31,7 +31,7 @@ export async function versionOfProgram(
 
 function notRunning(name: string, why: string, cause?: unknown): RdError {
   return new RdError('ERR_UPGRADE_REFUSED', `${name} does not run on this computer: ${why}`, {
-    ...(cause === undefined ? {} : { cause }),
+    ...defined({ cause }),
     advice: 'Nothing was changed: the program that is there stays.',
   });
 }

@@ -1,4 +1,5 @@
 import type { DriverInfo } from '../../drivers/driver.ts';
+import { defined } from '../../json.ts';
 import type { DesiredBackend } from '../../plan/backend.ts';
 import { type Author, recordedChanges } from '../../plan/history.ts';
 import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/return.ts';
@@ -91,7 +92,7 @@ export function resumedTransaction(left: TransactionRecord, initial: Desired): T
     at: initial.generation,
     report: {
       ...{ generation, onFailure: 'return', state: phase },
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ reason }),
       ...(phase === 'returning' ? { to: earlier.generation } : {}),
       ...(isReturned ? { returnGeneration: initial.generation } : {}),
     },
@@ -112,7 +113,7 @@ export function recordOf({
   return {
     ...{ generation, phase: state === 'returning' ? 'returning' : 'changing', after, earlier, touched },
     ...(failedBefore ? { failedBefore } : {}),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
     ...(phases ? { phases } : {}),
   };
 }

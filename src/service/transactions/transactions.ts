@@ -1,6 +1,6 @@
 import type { DriverInfo } from '../../drivers/driver.ts';
 import { messageOf, RdError } from '../../errors.ts';
-import type { JsonObject } from '../../json.ts';
+import { defined, type JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { Log } from '../../os/limited-log.ts';
 import type { DesiredBackend } from '../../plan/backend.ts';
@@ -214,7 +214,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
   ): Promise<void> {
     return history.conclude(generation, {
       ...outcome,
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ reason }),
       ...(phases ? { phases } : {}),
     });
   }

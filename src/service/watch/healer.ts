@@ -1,5 +1,6 @@
 import { messageOf, RdError } from '../../errors.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
+import { defined } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { Log } from '../../os/limited-log.ts';
 import type { Change, PlanRequest } from '../../plan/change.ts';
@@ -118,9 +119,9 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
 /** The lines of the profile that ask for these changes, for the history. */
 function sourcesOf({ profile: { places } }: Watched, changes: readonly Change[]): StatedSource[] {
   return changes.flatMap(({ path, key }) => {
-    const place = places[changeName({ path, ...(key === undefined ? {} : { key }) })] ?? places[path] ?? '';
+    const place = places[changeName({ path, ...defined({ key }) })] ?? places[path] ?? '';
     const [, file, line] = /^(.*):(\d+):\d+$/.exec(place) ?? [];
     if (file === undefined) return [];
-    return [{ path, ...(key === undefined ? {} : { key }), file, line: Number(line) }];
+    return [{ path, ...defined({ key }), file, line: Number(line) }];
   });
 }

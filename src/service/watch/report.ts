@@ -1,3 +1,4 @@
+import { defined } from '../../json.ts';
 import type { DriftState } from '../../plan/change.ts';
 import { contestedText, type Drift } from '../../plan/healing.ts';
 import { changeName } from '../../plan/kept.ts';
@@ -25,7 +26,7 @@ export function keptStatus({ profile, drift, unusable, fields }: Watched): KeptS
     watch: profile.watch,
     ...(profile.maintenance ? { window: profile.maintenance.window } : {}),
     state: unusable === undefined ? stateOf(drift, contested.length > 0) : 'unusable',
-    ...(unusable === undefined ? {} : { message: unusable }),
+    ...defined({ message: unusable }),
     drift,
     contested,
   };
