@@ -1,5 +1,6 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { LONG } from './test/helpers/rounds.ts';
 import { testSeed } from './test/helpers/seed.ts';
 
 const seed = testSeed();
@@ -19,13 +20,12 @@ const INTEGRATION = 'test/**/*.integration.test.ts';
 const MACHINES = 'test/e2e/**/*qemu*.test.ts';
 
 /**
- * Virtual machines that only a long run boots: 9p takes an image with another kernel, and a full disk of the host is also in the tests of
- * faults.
+ * Virtual machines that only a long run boots: 9p takes an image with another kernel, a full disk of the host is also in the tests of faults,
+ * and frozen states and live changes are tested with a scripted QEMU in every run.
  */
-const LONG_MACHINES =
-  process.env.RDCTL_TEST_LONG === '1'
-    ? []
-    : ['test/e2e/qemu-9p.test.ts', 'test/e2e/qemu-upgrade.test.ts', 'test/e2e/full-disk-qemu.test.ts'];
+const LONG_MACHINES = LONG
+  ? []
+  : ['qemu-9p', 'qemu-upgrade', 'full-disk-qemu', 'qemu-frozen', 'qemu-live'].map((name) => `test/e2e/${name}.test.ts`);
 
 /** Tests of `dist/`, which has nothing to do with a standalone file. */
 const ONLY_OF_A_BUILD = ['test/cli/code-cache.integration.test.ts'];
@@ -120,7 +120,7 @@ export default defineConfig({
           name: 'stress',
           include: ['test/stress/**/*.test.ts'],
           ...PATIENT,
-          testTimeout: process.env.RDCTL_TEST_LONG === '1' ? 3_600_000 : 180_000,
+          testTimeout: LONG ? 3_600_000 : 180_000,
           fileParallelism: false,
         },
       },

@@ -7,6 +7,7 @@ import { callEngine, engineJson, runContainer } from '../helpers/engine-client.t
 import { fillDisk, mountSmallDisk } from '../helpers/full-disk.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { prepareMachine } from '../helpers/prepared-machine.ts';
+import { LONG } from '../helpers/rounds.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Boots and several resumes without KVM, next to other tests.
@@ -143,6 +144,8 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
     LIMIT_MS,
   );
 
+  // It boots a guest three times. In every run the service of a scripted machine is killed at each of its calls.
+  if (!LONG) return;
   test(
     'with its service during a start, or in its SSH access, recovers with its data',
     async () => {

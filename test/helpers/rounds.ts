@@ -1,9 +1,12 @@
+/** Whether this is a run of everything, of which a normal one is a part. */
+export const LONG = process.env.RDCTL_TEST_LONG === '1';
+
 /**
  * How many rounds a stress search makes: `short` when a change has to wait for it, `full` with `RDCTL_TEST_LONG=1`.
  * Both start with the seed of the run, so the short search is the beginning of the full one.
  */
 export function rounds(short: number, full: number): number {
-  return process.env.RDCTL_TEST_LONG === '1' ? full : short;
+  return LONG ? full : short;
 }
 
 /**

@@ -14,7 +14,7 @@ import { MOST_ENTRIES, readHistory } from '../../src/state/history-file.ts';
 import { places } from '../../src/state/places.ts';
 import { saveSettings } from '../../src/state/settings-file.ts';
 import { saveState } from '../../src/state/state-file.ts';
-import { rounds } from '../helpers/rounds.ts';
+import { LONG, rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
@@ -181,7 +181,7 @@ test('random writes by five managers with faults and kills leave a history that 
   // The history was full after the first thousand or two.
   const [, , settled = 0] = heap;
   if (heap.length > 3) expect(heap.at(-1)).toBeLessThan(settled + 8 * 2 ** 20);
-  if (process.env.RDCTL_TEST_LONG === '1') {
+  if (LONG) {
     const mebibytes = heap.map((bytes) => (bytes / 2 ** 20).toFixed(1)).join(' ');
     process.stderr.write(`${JSON.stringify({ ...counts, ms: Date.now() - started })} heap in MiB: ${mebibytes}\n`);
   }

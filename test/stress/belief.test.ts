@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import type * as Targets from '../../src/features/host-integration/targets.ts';
 import type { HistoryEntry, RecordedChange } from '../../src/plan/history.ts';
-import { rounds } from '../helpers/rounds.ts';
+import { LONG, rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
 import { type BeliefHome, openHome } from './belief/home.ts';
 import { type Deed, type Round, type Story, storyArbitrary } from './belief/rounds.ts';
@@ -164,7 +164,7 @@ test.each(['inside', 'program'] as const)(
         const results = await Promise.allSettled(stories.map((story) => tell(story, verdicts)));
         for (const result of results) if (result.status === 'rejected') throw result.reason;
       }),
-      { numRuns: rounds(1, 75), seed: testSeed(), endOnFailure: process.env.RDCTL_TEST_LONG !== '1' },
+      { numRuns: rounds(1, 75), seed: testSeed(), endOnFailure: !LONG },
     );
     expect(verdicts.get('believed') ?? 0).toBeGreaterThan(0);
     expect(verdicts.get('told') ?? 0).toBeGreaterThan(0);

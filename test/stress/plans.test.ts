@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { freePort } from '../helpers/free-port.ts';
-import { rounds } from '../helpers/rounds.ts';
+import { LONG, rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
 import { TOOL } from '../helpers/tool-program.ts';
 import { openDesk } from './plans/desk.ts';
@@ -34,7 +34,7 @@ test('a plan is what apply did, whatever was killed between the steps', async ()
         taken += steps.length;
       },
     ),
-    { numRuns: SEQUENCES, seed: testSeed(), endOnFailure: process.env.RDCTL_TEST_LONG !== '1' },
+    { numRuns: SEQUENCES, seed: testSeed(), endOnFailure: !LONG },
   );
   expect(taken).toBeGreaterThan(SEQUENCES);
 });

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { LONG } from '../rounds.ts';
 
 export interface Ran {
   status: number;
@@ -25,7 +26,7 @@ export function statusOf(argv: readonly string[], env: Record<string, string> = 
 }
 
 /** Whether Wine is asked as well: only in a long run, because it takes longer than all others together. */
-export const WITH_WINE = process.env.RDCTL_TEST_LONG === '1';
+export const WITH_WINE = LONG;
 
 /** The Debian package of every program that a proof needs. */
 const PACKAGES: Readonly<Record<string, string>> = {
