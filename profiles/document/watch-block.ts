@@ -1,7 +1,6 @@
 import { isObject, type JsonValue } from '../../src/json.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { isSection } from '../../src/settings/fields.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { BLOCK_NAMES } from '../../src/settings/blocks.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { parseDefer, parseWindow } from '../../src/settings/maintenance-window.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { HEAL_LEVELS, type HealLevel, type WatchRules } from '../../src/settings/watch-rules.ts';
@@ -64,14 +63,14 @@ function levelOf(value: JsonValue, pointer: string, report: Report): HealLevel |
   return level;
 }
 
-const AROUND = ['state', 'portForwards', 'machine'];
+const AROUND = ['state', 'portForwards', ...BLOCK_NAMES];
 
 function isWatchable(path: string): boolean {
-  return path !== 'version' && (names().includes(path) || isSection(path));
+  return path !== 'version' && names().some((name) => name === path || name.startsWith(`${path}.`));
 }
 
 function names(): string[] {
-  return [...FIELDS.map(({ path }) => path), ...MACHINE_FIELDS.map(({ path }) => path), ...AROUND];
+  return [...MANAGED_FIELDS.map(({ path }) => path), ...AROUND];
 }
 
 /** Checks the `apply` block; undefined where it has a finding. */

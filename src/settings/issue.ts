@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import { type Field, PLATFORM_NAMES, type Platform } from './field.ts';
 import { fieldAt } from './fields.ts';
 import { nearest } from './nearest.ts';
@@ -72,6 +72,27 @@ export interface ValidateContext {
   /** Available cluster versions; absent while unknown. */
   kubernetesVersions?: readonly string[];
 }
+
+/** A mistake in a block. */
+export interface BlockProblem {
+  /** In the document that has the block. */
+  pointer: string;
+  message: string;
+  expected?: string;
+  suggestion?: string;
+  /** The mistake is in the name. */
+  part?: 'key';
+}
+
+/** Notes a mistake at a place below the value that is read. */
+export type NoteProblem = (
+  below: readonly (string | number)[],
+  message: string,
+  more?: Omit<BlockProblem, 'pointer' | 'message'>,
+) => void;
+
+/** A value in canonical form, without what has a problem; undefined for none. */
+export type ReadValue = (value: JsonValue, note: NoteProblem) => JsonValue | undefined;
 
 const MAX_SHOWN = 50;
 

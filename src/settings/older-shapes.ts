@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
-import { fieldAt } from './fields.ts';
+import { settingAt } from './fields.ts';
 import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
 import { droppedPointers, laterPlace } from './left-over.ts';
 import { nearest } from './nearest.ts';
@@ -104,7 +104,7 @@ function isReported(pointer: string, reported: ReadonlySet<string>): boolean {
 
 /** First version with a setting or section at this path. */
 function sinceOf(path: string): number | undefined {
-  const field = fieldAt(path);
+  const field = settingAt(path);
   if (field) return field.since;
   const below = FIELDS.filter((each) => each.path.startsWith(`${path}.`)).map(({ since }) => since);
   return below.length === 0 ? undefined : Math.min(...below);

@@ -1,5 +1,5 @@
 import type { DriverInfo } from '../../drivers/driver.ts';
-import type { DesiredBackend } from '../../plan/backend.ts';
+import { backendOf, type DesiredBackend } from '../../plan/backend.ts';
 import { type Author, recordedChanges } from '../../plan/history.ts';
 import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/return.ts';
 import type { Controllers, Desired } from '../../reconcile/contract.ts';
@@ -115,10 +115,6 @@ export function recordOf({
     ...(reason === undefined ? {} : { reason }),
     ...(phases ? { phases } : {}),
   };
-}
-
-export function backendOf({ settings, machine, power }: DesiredBackend): DesiredBackend {
-  return { settings, machine, power };
 }
 
 export function earlierOf(desired: Desired): EarlierState {
