@@ -61,7 +61,7 @@ export interface Planner {
   /** What plans are compared with now. */
   live(): LiveState;
   /**
-   * Writes settings, machine block and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
+   * Writes settings, blocks and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
    * is made first, unless the request declines it; `signal` cancels it. `onFailure`: what happens if the backend fails because of it.
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
    *   running, `ERR_SETTINGS_INVALID`, `ERR_NO_SPACE` or `ERR_SNAPSHOT` without a snapshot, `ERR_CANCELLED` by the signal, or the error of a
