@@ -75,13 +75,10 @@ export function withBlockLines(text: string, blocks: readonly Block[]): string {
 
 /** The type of an object with these members: an alias of it can be used where a `JsonObject` is expected. */
 async function typesOf(properties: Record<string, JsonObject>): Promise<string> {
-  const untitled = Object.fromEntries(Object.entries(properties).map(([name, { title: _, ...rest }]) => [name, rest]));
-  const schema: JSONSchema = {
-    type: 'object',
-    additionalProperties: false,
-    required: requiredOf(properties),
-    properties: untitled,
-  };
+  const untitled = Object.entries(properties).map(([name, { title: _, ...rest }]) => [name, rest]);
+  // Blocks are required where their members are.
+  const required = Object.keys(properties).filter((name) => properties[name]?.required !== undefined);
+  const schema: JSONSchema = { type: 'object', required, properties: Object.fromEntries(untitled) };
   const typed = await compile(schema, 'Typed', {
     bannerComment: '',
     additionalProperties: false,
@@ -91,11 +88,6 @@ async function typesOf(properties: Record<string, JsonObject>): Promise<string> 
   const [, members] = /^export interface Typed (\{\n.*\n\})\n$/s.exec(typed) ?? [];
   if (members === undefined) throw new Error('types of blocks: one interface expected');
   return members;
-}
-
-/** Blocks are required where their members are. */
-function requiredOf(properties: Record<string, JsonObject>): string[] {
-  return Object.entries(properties).flatMap(([name, { required }]) => (required === undefined ? [] : [name]));
 }
 
 /** The schema with every member required, in sections too. */

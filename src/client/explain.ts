@@ -173,9 +173,7 @@ export function explainSection(path: string, layers: SettingLayers): SectionExpl
   function explained(field: Field) {
     const from = winner(layersOf(field, layers));
     const value = leafAt(inForce(layers), field.path);
-    const isDefault = isBlockPath(field.path)
-      ? from === 'built-in default'
-      : equal(value, leafAt(layers.builtIn, field.path));
+    const isDefault = equal(value, leafAt(layers.builtIn, field.path) ?? field.default);
     return { path: field.path, ...present(value), from, locked: from === 'locked profile', isDefault };
   }
 }

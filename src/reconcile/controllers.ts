@@ -75,7 +75,7 @@ export function createControllers({
   /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
   /** What was last worked on; anything that ran before the service started is assumed to be as desired initially. */
-  let last: DesiredBackend = initial;
+  let last: DesiredBackend = { ...initial };
   /** The current desired state has been observed since it was set. */
   let fresh = false;
   /** The last completed version of the desired state. */
@@ -165,7 +165,7 @@ export function createControllers({
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    if (desired.hold?.keep !== 'as it is') last = desired;
+    if (desired.hold?.keep !== 'as it is') last = { ...desired };
     const step = nextStep(compare(now));
     if (step) calmSince = undefined;
     const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { type BlockPath, type Blocks, DEFAULT_BLOCKS, type PartialBlocks } from './blocks.gen.ts';
 import type { Field, ManagedPath } from './field.ts';
+import { BLOCK_FIELDS } from './fields.gen.ts';
 import { blockTree, MANAGED_FIELDS, type SchemaTree } from './fields.ts';
 import { type BlockProblem, explain, type NoteProblem, type Problem, type ReadValue } from './issue.ts';
 import { leafAt, pointerTo } from './leaf-paths.ts';
@@ -23,9 +24,9 @@ const READERS: Partial<Record<BlockPath, ReadValue>> = {
   'machine.pauseAfterMinutes': readPause,
 };
 
-/** Whether a path names a field of a block. */
+/** Whether a path names a field of a block; `machine` alone is a part of the backend in plans. */
 export function isBlockPath(path: string): path is BlockPath {
-  return blockTree().has(path.split('.')[0] ?? '');
+  return BLOCK_FIELDS.some((field) => field.path === path);
 }
 
 /** The blocks of a document, and nothing else of it. */

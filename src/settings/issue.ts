@@ -73,27 +73,6 @@ export interface ValidateContext {
   kubernetesVersions?: readonly string[];
 }
 
-/** A mistake in a block. */
-export interface BlockProblem {
-  /** In the document that has the block. */
-  pointer: string;
-  message: string;
-  expected?: string;
-  suggestion?: string;
-  /** The mistake is in the name. */
-  part?: 'key';
-}
-
-/** Notes a mistake at a place below the value that is read. */
-export type NoteProblem = (
-  below: readonly (string | number)[],
-  message: string,
-  more?: Omit<BlockProblem, 'pointer' | 'message'>,
-) => void;
-
-/** A value in canonical form, without what has a problem; undefined for none. */
-export type ReadValue = (value: JsonValue, note: NoteProblem) => JsonValue | undefined;
-
 const MAX_SHOWN = 50;
 
 /** A problem in a document, with its position. Line and column start at 1. */
@@ -109,6 +88,21 @@ export interface Finding {
   /** The name or value probably intended. */
   suggestion?: string;
 }
+
+/** A mistake in a block of a profile. `key`: it is in the name. */
+export interface BlockProblem extends Finding {
+  part?: 'key';
+}
+
+/** Notes a mistake at a place below the value that is read. */
+export type NoteProblem = (
+  below: readonly (string | number)[],
+  message: string,
+  more?: Omit<BlockProblem, 'pointer' | 'message'>,
+) => void;
+
+/** A value in canonical form, without what has a problem; undefined for none. */
+export type ReadValue = (value: JsonValue, note: NoteProblem) => JsonValue | undefined;
 
 /** One line that editors can jump to: `file:line:column: message (/pointer); expected …; did you mean …?`. */
 export function formatFinding(finding: Finding): string {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -65,6 +65,8 @@ async function toolWithBlock() {
     await ended.catch(({ stdout, stderr }) => expect.fail(`${args.join(' ')}: ${stdout}${stderr}`));
   };
   await node('run.mjs', 'schemas/gen/main.ts');
+  mkdirSync(join(folder, 'docs'));
+  await node('run.mjs', 'schemas/gen/docs.ts');
   writeFileSync(
     join(folder, 'tsconfig.product.json'),
     JSON.stringify({ extends: './tsconfig.json', include: ['cli', 'src', 'profiles', 'schemas'] }),
@@ -105,6 +107,9 @@ test('a new block is a schema and its effects, and nothing else', async () => {
     logs: { properties: { driver: { enum: ['local', 'none'] } } },
   });
   expect(editor.properties.prune.items.enum).toContain('sample.labels');
+
+  // The reference page has it.
+  expect(readFileSync(join(folder, 'docs/settings.md'), 'utf8')).toContain('## `sample.logs.driver`');
 
   // It is validated.
   const wrong = await tool(

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { DriverInfo } from '../../drivers/driver.ts';
 import { indentedJson } from '../../json.ts';
 import { type LayerFacts, settingLayers } from '../../plan/layers.ts';
-import { BLOCK_NAMES, blocksOf } from '../../settings/blocks.ts';
+import { BLOCK_NAMES } from '../../settings/blocks.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import { documented } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
@@ -16,13 +16,6 @@ const PROFILE = {
     settings: { description: 'Its settings, migrated to the newest version.', type: 'object' },
   },
 } as const;
-
-const BLOCKS = Object.fromEntries(
-  BLOCK_NAMES.map((name) => [
-    name,
-    { description: `The \`${name}\` block of profiles, as it counts now.`, type: 'object' },
-  ]),
-);
 
 const LAYERS = {
   type: 'object',
@@ -48,7 +41,12 @@ const LAYERS = {
     },
     inForce: { description: 'What counts now.', type: 'object' },
     stored: { description: 'Content of the settings file.', type: 'object' },
-    ...BLOCKS,
+    ...Object.fromEntries(
+      BLOCK_NAMES.map((name) => [
+        name,
+        { description: `The \`${name}\` block of profiles, as it counts now.`, type: 'object' },
+      ]),
+    ),
     driver: {
       type: 'object',
       required: ['name', 'simulated', 'support', 'liveFields'],
@@ -78,13 +76,13 @@ export function layerRoutes(app: FastifyInstance, { layers, store, driver }: Lay
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
   });
   app.get('/v2/settings/layers', doc, (_request, reply) => {
-    const { settings, ...desired } = store.snapshot().desired;
-    const blocks = blocksOf(desired);
+    const { desired } = store.snapshot();
+    const { settings } = desired;
     const document = settingLayers(layers, {
+      ...desired,
       basis: 'service',
       inForce: settings,
       stored: settings,
-      ...blocks,
       driver,
     });
     reply.type(JSON_TYPE).send(indentedJson(document));
