@@ -3,11 +3,11 @@ import { loadDesired } from '../profiles/document/load.ts';
 import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import type { JsonObject, JsonValue } from '../src/json.ts';
 import { makePlan } from '../src/plan/plan.ts';
+import { DEFAULT_BLOCKS } from '../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
 import type { Field } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
 import { parseDocument } from '../src/settings/parse.ts';
 import { paired, type Result, result } from './measure.ts';
 
@@ -89,7 +89,7 @@ export async function planTime(rounds: number): Promise<Result[]> {
     const { plan } = makePlan({
       request: desired.request,
       live,
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       power: 'stopped',
       locks: {},
       driver: SIMULATED_INFO,

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Desired } from '../src/reconcile/contract.ts';
 import { serviceHistory } from '../src/service/history.ts';
+import { DEFAULT_BLOCKS } from '../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
 import { saveDesired } from '../src/state/desired-write.ts';
 import { openHistory } from '../src/state/history-file.ts';
 import { places } from '../src/state/places.ts';
@@ -20,7 +20,7 @@ export async function history(rounds: number): Promise<Result[]> {
     for (const directory of [here.state, here.config]) mkdirSync(directory, { recursive: true });
     const recorder = serviceHistory(await openHistory(here.historyFile, 0, Date.now), { write: () => undefined });
     let desired: Desired = {
-      ...{ settings: defaultSettings({ platform: 'linux', arch: 'x64' }), machine: DEFAULT_MACHINE_OPTIONS },
+      ...{ settings: defaultSettings({ platform: 'linux', arch: 'x64' }), ...DEFAULT_BLOCKS },
       ...{ power: 'started', generation: 1 },
     };
     const write = async (isRecorded: boolean): Promise<number> => {

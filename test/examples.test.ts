@@ -5,8 +5,8 @@ import type { DriverInfo } from '../src/drivers/driver.ts';
 import { host } from '../src/drivers/index.ts';
 import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import { makePlan } from '../src/plan/plan.ts';
+import { DEFAULT_BLOCKS } from '../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
 import { schemaCheck } from './helpers/schema-check.ts';
 
 const validProfile = schemaCheck('profile');
@@ -28,7 +28,7 @@ async function planOf(name: string, driver: DriverInfo) {
   const { plan } = makePlan({
     request: desired.request,
     live: defaultSettings(CONTEXT),
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'stopped',
     locks: {},
     driver,

@@ -1,8 +1,8 @@
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt } from '../../src/settings/fields.ts';
+import { settingAt } from '../../src/settings/fields.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { copyOfObject } from '../../src/settings/own.ts';
 import type { Flag, FlagTable, GivenFlag } from '../command.ts';
@@ -75,12 +75,12 @@ export function applicationRequest(words: readonly string[], others?: JsonObject
   return { noModalDialogs, ...(none ? {} : { settings }) };
 }
 
-function isSettable({ path }: Field): boolean {
+function isSettable({ path }: SettingField): boolean {
   return path !== 'version';
 }
 
-function settableField(path: string): Field | undefined {
-  const field = fieldAt(path);
+function settableField(path: string): SettingField | undefined {
+  const field = settingAt(path);
   return field && isSettable(field) ? field : undefined;
 }
 
@@ -89,17 +89,17 @@ function isSection(path: string): boolean {
 }
 
 /** A switch stands alone unless a value of its kind follows. */
-function valueAfter(word: string | undefined, field: Field | undefined): string | undefined {
+function valueAfter(word: string | undefined, field: SettingField | undefined): string | undefined {
   if (field && field.type !== 'boolean') return word;
   return word === 'true' || word === 'false' ? word : undefined;
 }
 
-function bare({ path, type }: Field): string {
+function bare({ path, type }: SettingField): string {
   if (type === 'boolean') return 'true';
   throw new RdError('ERR_USAGE', `no value for the argument "--${path}"`);
 }
 
-function valueFor({ path, type }: Field, text: string): JsonValue {
+function valueFor({ path, type }: SettingField, text: string): JsonValue {
   switch (type) {
     case 'string':
       return text;

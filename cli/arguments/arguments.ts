@@ -1,5 +1,5 @@
 import type { RdError } from '../../src/errors.ts';
-import { fieldAt } from '../../src/settings/fields.ts';
+import { settingAt } from '../../src/settings/fields.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { pastSetting, pastText } from '../../src/settings/past.ts';
 import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
@@ -206,7 +206,7 @@ const ANY_SETTING = 'container-engine.name';
 
 function unknownFlag(name: string, flags: FlagIndex): RdError {
   const past = pastSetting(name);
-  const flag = past?.now === undefined ? undefined : fieldAt(past.now)?.flag?.name;
+  const flag = past?.now === undefined ? undefined : settingAt(past.now)?.flag?.name;
   if (past && flags.long.has(flag ?? ANY_SETTING)) {
     const todo = flag === undefined ? 'Leave it out.' : `Use --${flag}.`;
     return usage(`unknown flag: --${name}`, `${past.path} ${pastText(past)}. ${todo}`);

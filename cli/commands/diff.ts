@@ -16,6 +16,7 @@ import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { defined, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { BLOCK_NAMES } from '../../src/settings/blocks.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
 import { isLocked } from '../../src/settings/locks.ts';
@@ -162,8 +163,9 @@ async function readFile(name: string, part: Part | undefined, { io }: Caller): P
 }
 
 /** Unset keys take their default. */
-function otherKeysOf({ state = 'unmanaged', prune = [], machine = {}, portForwards = [] }: Shape): JsonObject {
-  return { state, prune: [...prune].sort(), machine, portForwards: portForwards.map((each) => ({ ...each })) };
+function otherKeysOf({ state = 'unmanaged', prune = [], blocks = {}, portForwards = [] }: Shape): JsonObject {
+  const all = Object.fromEntries(BLOCK_NAMES.map((name) => [name, blocks[name] ?? {}]));
+  return { state, prune: [...prune].sort(), ...all, portForwards: portForwards.map((each) => ({ ...each })) };
 }
 
 function differingKeys(before: JsonObject | undefined, after: JsonObject | undefined): string[] {

@@ -2,7 +2,6 @@ import { layerFacts } from '../../profiles/policies/policy.ts';
 import {
   type ExplainedLayer,
   type Explanation,
-  explainMachineOption,
   explainManagers,
   explainSection,
   explainSetting,
@@ -14,12 +13,12 @@ import { layersOfApplication } from '../../src/client/rancher-desktop/index.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
+import { defined } from '../../src/json.ts';
 import type { SettingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { type Field, PLATFORM_NAMES, PLATFORMS } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { isSection } from '../../src/settings/fields.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { pastSetting, pastText } from '../../src/settings/past.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
@@ -66,8 +65,7 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
       else io.say(sectionText(section, paint));
       return 0;
     }
-    const explained =
-      'option' in meant ? explainMachineOption(meant.option, layers) : explainSetting(meant.field, layers);
+    const explained = explainSetting(meant.field, layers);
     const { managers } = home === undefined ? { managers: [] } : await managedHistory({ home }, homeOf(io));
     const explanation = { ...explained, ...explainManagers(explained, managers) };
     const chosen = explanation.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
@@ -100,7 +98,7 @@ async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { cluster, home } = service.status;
   return {
     layers: await client.layers({ signal: io.signal }),
-    ...(home === undefined ? {} : { home }),
+    ...defined({ home }),
     ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
   };
 }
@@ -227,18 +225,13 @@ function short(text: string): string {
  * Resolves a name: a setting by its path, its flag or a former name, or a section, `''` for all. Case-insensitive.
  * @throws RdError `ERR_USAGE` with a suggestion.
  */
-function settingNamed(
-  name: string,
-): { field: Field } | { option: (typeof MACHINE_FIELDS)[number] } | { section: string } {
+function settingNamed(name: string): { field: Field } | { section: string } {
   const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
   if (asked === '') return { section: '' };
-  const field = FIELDS.find(({ path, flag }) => named(asked, path, flag));
+  const field = MANAGED_FIELDS.find(({ path, flag }) => named(asked, path, flag));
   if (field) return { field };
-  const option = MACHINE_FIELDS.find(({ path }) => path.toLowerCase() === asked);
-  if (option) return { option };
-  if (asked === 'machine') return { section: asked };
   const section = sections().find((each) => each.toLowerCase() === asked);
-  if (section !== undefined && isSection(section)) return { section };
+  if (section !== undefined) return { section };
   throw unknown(name.trim());
 }
 
@@ -248,14 +241,14 @@ function named(asked: string, path: string, flag: Field['flag']): boolean {
 
 function sections(): string[] {
   const found = new Set<string>();
-  for (const { path } of FIELDS) {
+  for (const { path } of MANAGED_FIELDS) {
     for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) found.add(path.slice(0, dot));
   }
   return [...found];
 }
 
 function unknown(name: string): RdError {
-  const map = FIELDS.find(({ path, type }) => type.startsWith('map') && name.startsWith(`${path}.`));
+  const map = MANAGED_FIELDS.find(({ path, type }) => type.startsWith('map') && name.startsWith(`${path}.`));
   if (map) {
     return new RdError('ERR_USAGE', `${JSON.stringify(name)} is an entry of the map ${map.path}`, {
       advice: `Use the map: rdctl explain ${map.path}`,
@@ -268,9 +261,7 @@ function unknown(name: string): RdError {
         past.now === undefined ? 'List all of them with: rdctl explain' : `Use the new name: rdctl explain ${past.now}`,
     });
   }
-  const meant =
-    lastNameMeant(name) ??
-    nearest(name, [...[...FIELDS, ...MACHINE_FIELDS].map(({ path }) => path), ...sections(), 'machine']);
+  const meant = lastNameMeant(name) ?? nearest(name, [...MANAGED_FIELDS.map(({ path }) => path), ...sections()]);
   return new RdError('ERR_USAGE', `no such setting: ${JSON.stringify(name)}`, {
     advice:
       meant === undefined
@@ -282,6 +273,6 @@ function unknown(name: string): RdError {
 /** The only setting with this last name: `memoryInGB`. */
 function lastNameMeant(name: string): string | undefined {
   const last = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
-  const same = FIELDS.filter(({ path }) => path.slice(path.lastIndexOf('.') + 1).toLowerCase() === last);
+  const same = MANAGED_FIELDS.filter(({ path }) => path.slice(path.lastIndexOf('.') + 1).toLowerCase() === last);
   return same.length === 1 ? same[0]?.path : undefined;
 }

@@ -1,6 +1,12 @@
 import type { JsonValue } from '../../src/json.ts';
 import { placeAt } from '../../src/settings/downgrade.ts';
-import { type Field, type FieldType, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import {
+  type FieldType,
+  PLATFORM_NAMES,
+  PLATFORMS,
+  type Platform,
+  type SettingField,
+} from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { PAST } from '../../src/settings/past.gen.ts';
 import { defaultIn, firstReleaseWith, RELEASES, type Release, releaseIndex } from '../../src/settings/releases.ts';
@@ -14,7 +20,7 @@ export interface Place {
   last: number;
   type: FieldType;
   /** The setting of today that is or was there; absent for one that came to an end. */
-  field?: Field;
+  field?: SettingField;
 }
 
 /** A section has the settings of its members: it is there while any of them is. */
@@ -63,12 +69,12 @@ function indexOf(release: string | undefined): number {
   return release === undefined ? -1 : releaseIndex(release);
 }
 
-function placeOf(path: string, type: FieldType, first: number, last: number, field?: Field): Place {
+function placeOf(path: string, type: FieldType, first: number, last: number, field?: SettingField): Place {
   // Before the first release of the list it begins nowhere, and its end is all that counts.
   return { path, names: path.split('.'), first: last === -1 ? 0 : first, last, type, ...(field ? { field } : {}) };
 }
 
-function earlierPlaces(field: Field): Place[] {
+function earlierPlaces(field: SettingField): Place[] {
   const found = new Map<string, { first: number; last: number }>();
   for (let version = 1; version < field.since; version++) {
     const path = placeAt(field.path, version);

@@ -1,7 +1,7 @@
 import { defined, type JsonValue } from '../../src/json.ts';
 import { canonicalKubernetesVersion, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import type { Field, Platform } from '../../src/settings/field.ts';
+import type { Platform, SettingField } from '../../src/settings/field.ts';
 import type { Problem, ValidateContext } from '../../src/settings/issue.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { equal } from '../../src/settings/own.ts';
@@ -28,7 +28,12 @@ const MAX_QUOTED = 60;
  * that `notset` was a path strategy before 1.9; for everything else (the values of other closed lists, bounds,
  * rules between settings) the rules of the newest release stand in.
  */
-export function judgeValue(value: JsonValue, field: Field, values: Values, system: System): readonly Judgement[] {
+export function judgeValue(
+  value: JsonValue,
+  field: SettingField,
+  values: Values,
+  system: System,
+): readonly Judgement[] {
   const { path } = field;
   const current = system.defaults.get(path) ?? null;
   const elsewhere = system.elsewhere.get(path);
@@ -56,7 +61,7 @@ const STORED_AS_WRITTEN: Judgement = {
 };
 
 /** What is wrong with the value alone. A fraction passes for a number, as it does in every release. */
-function wrongByItself(field: Field, value: JsonValue): readonly Judgement[] {
+function wrongByItself(field: SettingField, value: JsonValue): readonly Judgement[] {
   if (typeof value === 'boolean') return NONE;
   if (field.type === 'integer' && typeof value === 'number') {
     const inRange = value >= (field.min ?? value) && value <= (field.max ?? value);
@@ -68,7 +73,7 @@ function wrongByItself(field: Field, value: JsonValue): readonly Judgement[] {
 }
 
 /** The default has been the same since there is the setting. */
-function diskJudgements(field: Field, desired: string): readonly Judgement[] {
+function diskJudgements(field: SettingField, desired: string): readonly Judgement[] {
   // An upper-case I counts as decimal.
   const bytes = parseByteSize(desired) === undefined ? undefined : parseByteSize(desired.replace(/I([bB])$/, '$1'));
   if (bytes === undefined) {
@@ -79,7 +84,7 @@ function diskJudgements(field: Field, desired: string): readonly Judgement[] {
   return [{ effect: 'refused', reason: `a profile cannot ask for less than the default, ${quoted(least)}` }];
 }
 
-function judgementOf({ code, message, expected, entry }: Problem, field: Field, desired: JsonValue): Judgement {
+function judgementOf({ code, message, expected, entry }: Problem, field: SettingField, desired: JsonValue): Judgement {
   const at = entry === undefined ? {} : { entry };
   if (code === 'conflict' || code === 'format' || code === 'duplicates') {
     // The finding names the field already.
@@ -99,7 +104,7 @@ function quoted(value: JsonValue): string {
 }
 
 function ruleInput(
-  field: Field,
+  field: SettingField,
   desired: JsonValue,
   current: JsonValue,
   values: Values,

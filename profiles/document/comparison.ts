@@ -1,6 +1,6 @@
 import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
-import type { Field, Platform } from '../../src/settings/field.ts';
+import type { Platform, SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
@@ -79,7 +79,7 @@ function partOf({ settings, locked, ...side }: Side, part: Part): Side {
   return { ...side, settings: onlyPaths(settings, wanted), locked };
 }
 
-function onlyPaths(settings: JsonObject, fields: readonly Field[]): JsonObject {
+function onlyPaths(settings: JsonObject, fields: readonly SettingField[]): JsonObject {
   const result: JsonObject = {};
   for (const { path } of fields) {
     const value = leafAt(settings, path);
@@ -88,7 +88,7 @@ function onlyPaths(settings: JsonObject, fields: readonly Field[]): JsonObject {
   return result;
 }
 
-function valueDifferences({ path, type, sensitive }: Field, a: Side, b: Side): ValueDifference[] {
+function valueDifferences({ path, type, sensitive }: SettingField, a: Side, b: Side): ValueDifference[] {
   const before = leafAt(a.settings, path);
   const after = leafAt(b.settings, path);
   if (isNotCompared(before, a, b) || isNotCompared(after, b, a)) return [];

@@ -82,8 +82,8 @@ export async function readDeploymentInput(
 }
 
 /** Notes about the parts of a profile that no deployment profile can express. */
-function besideSettings({ state, prune, machine, portForwards }: Partial<Shape>): string[] {
-  const present = Object.entries({ state, prune, machine, portForwards }).filter(([, value]) => value !== undefined);
+function besideSettings({ state, prune, blocks, portForwards }: Partial<Shape>): string[] {
+  const present = Object.entries({ state, prune, ...blocks, portForwards }).filter(([, value]) => value !== undefined);
   if (present.length === 0) return [];
   const names = present.map(([name]) => name).join(' and ');
   return [`${names}: used by rdctl only, and not part of deployment profiles.`];

@@ -1,10 +1,11 @@
 import { RdError } from '../../src/errors.ts';
-import { isObject, type JsonObject } from '../../src/json.ts';
+import { defined, isObject, type JsonObject } from '../../src/json.ts';
+import type { PartialBlocks } from '../../src/settings/blocks.gen.ts';
+import { BLOCK_NAMES } from '../../src/settings/blocks.ts';
 import { type CheckFinding, checkSettings, dependsOnSystem } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { type Finding, formatFinding } from '../../src/settings/issue.ts';
 import { leaves, pointerTo } from '../../src/settings/leaf-paths.ts';
-import { layerMachineOptions, type PartialMachineOptions } from '../../src/settings/machine-options.ts';
 import { namesBefore } from '../../src/settings/migrate.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
@@ -32,11 +33,9 @@ import {
 import type { ApplyBlock } from './watch-block.ts';
 import { idleLock, idleLocks } from './written-settings.ts';
 
-/** The requested state: settings at the newest version, canonical, with secrets resolved. */
-interface DesiredRequest {
+/** The requested state: settings at the newest version, canonical, with secrets resolved, and the blocks that a document has. */
+interface DesiredRequest extends PartialBlocks {
   settings: JsonObject;
-  /** The `machine` block, if a document has one. */
-  machine?: PartialMachineOptions;
   state: DesiredState;
   prune: string[];
   /** Paths that documents of kind Profile mention; bare settings ask only for what differs. */
@@ -129,13 +128,13 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     ...parts.map((part) => part.settings).reduce((earlier, later) => mergeOver(earlier, later), {}),
     version: SCHEMA_VERSION,
   };
-  const machine = parts.map((part) => part.shape.machine).reduce(layerMachineOptions, undefined);
+  const blocks = parts.map(({ shape }): JsonObject => ({ ...shape.blocks })).reduce(mergeOver, {});
   const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
   const apply = parts.flatMap((part) => part.shape.apply ?? []).at(-1);
   return {
     request: {
       settings,
-      ...(machine ? { machine } : {}),
+      ...blocks,
       state: written ?? 'unmanaged',
       prune: prune.filter((path) => path !== PORT_FORWARDS),
       wishes: [...new Set(profiles.flatMap((part) => leaves(part.settings).map(([path]) => path)))].filter(
@@ -173,7 +172,7 @@ async function authorOf(parts: readonly DocumentPart[], changes: readonly { path
     const found = placeFor(parts, [...path.split('.'), ...(key === undefined ? [] : [key])], 'key');
     if (!found) return [];
     const { document, place } = found;
-    return [{ path, ...(key === undefined ? {} : { key }), file: fileOf(document.source), line: place.line }];
+    return [{ path, ...defined({ key }), file: fileOf(document.source), line: place.line }];
   });
   return { ...(profile === undefined ? {} : { profile: profile.slice(0, MOST_NAME) }), files, sources };
 }
@@ -286,13 +285,13 @@ interface Place {
 }
 
 /**
- * The position of the key or value of a setting (the names of its path, and the key of an entry), `state`, `machine` or `portForwards`
+ * The position of the key or value of a setting (the names of its path, and the key of an entry), `state`, a block or `portForwards`
  * in the documents. `undefined` for what no document mentions.
  */
 export type Locate = (names: readonly string[], part: 'key' | 'value') => Place | undefined;
 
 /** Parts of a profile beside the settings that can appear in a plan. */
-const AROUND = ['state', 'machine', 'portForwards', 'watch', 'apply'];
+const AROUND = ['state', ...BLOCK_NAMES, 'portForwards', 'watch', 'apply'];
 
 function locator(parts: readonly DocumentPart[]): Locate {
   return (names, part) => placeFor(parts, names, part)?.place;

@@ -4,7 +4,7 @@ import { sameValue } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt, type SettingMember } from '../../src/settings/fields.ts';
+import { type SettingMember, settingAt } from '../../src/settings/fields.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { nearest } from '../../src/settings/nearest.ts';
@@ -73,7 +73,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   });
   const settings = assembled(written, input.version);
   const result = keepVersion || input.version >= SCHEMA_VERSION ? settings : migrated(settings, selection);
-  const secret = written.some(({ today }) => today && fieldAt(today.path)?.sensitive && today.value !== '');
+  const secret = written.some(({ today }) => today && settingAt(today.path)?.sensitive && today.value !== '');
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
   if (narrowed && Object.keys(result).length === 1) warnings.push('no settings are selected.');
@@ -165,13 +165,13 @@ function whyNotWritten(
   version: number,
   { keepVersion, inForce }: Selection,
 ): string | undefined {
-  const source = today && fieldAt(today.path)?.sensitive ? secretSource(value) : undefined;
+  const source = today && settingAt(today.path)?.sensitive ? secretSource(value) : undefined;
   if (source !== undefined) {
     return `${written} comes from ${source} and was left out: a profile would contain it in plain text.`;
   }
   // An older application keeps such settings in its file by itself.
   if (today !== undefined || keepVersion || inForce) return undefined;
-  if (fieldAt(written)) {
+  if (settingAt(written)) {
     return `${written} was left out: the setting at its name in version ${version} takes precedence.`;
   }
   return `${written} is a removed setting that has no effect, and was left out.`;

@@ -1,8 +1,8 @@
-import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import type { PartialBlocks } from '../../src/settings/blocks.gen.ts';
+import { BLOCK_NAMES, readBlocks } from '../../src/settings/blocks.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt, isSection } from '../../src/settings/fields.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
-import { type PartialMachineOptions, readMachineOptions } from '../../src/settings/machine-options.ts';
+import { isSection, MANAGED_FIELDS, settingAt } from '../../src/settings/fields.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { pastSetting } from '../../src/settings/past.ts';
@@ -29,7 +29,7 @@ export interface Shape {
   prune?: string[];
   locked?: JsonObject;
   portForwards?: PortForward[];
-  machine?: PartialMachineOptions;
+  blocks?: PartialBlocks;
   watch?: WatchBlock;
   apply?: ApplyBlock;
   metadata: { name?: string; description?: string };
@@ -44,7 +44,7 @@ export const PROFILE_KEYS = [
   'prune',
   'locked',
   'state',
-  'machine',
+  ...BLOCK_NAMES,
   'portForwards',
   'watch',
   'apply',
@@ -92,19 +92,14 @@ function readProfile(value: JsonObject, report: Report): Shape {
   }
   if (value.prune !== undefined) shape.prune = readPrune(value.prune, report);
   if (value.locked !== undefined) shape.locked = readLocked(value.locked, report);
-  if (value.machine !== undefined) shape.machine = readMachine(value.machine, report);
+  const { blocks, problems } = readBlocks(value);
+  shape.blocks = blocks;
+  for (const { pointer, message, ...rest } of problems) report(pointer, message, rest);
   if (value.portForwards !== undefined) shape.portForwards = readPortForwards(value.portForwards, report);
   if (value.watch !== undefined) shape.watch = readWatch(value.watch, report);
   const apply = value.apply === undefined ? undefined : readApply(value.apply, report);
   if (apply) shape.apply = apply;
   return shape;
-}
-
-/** Checks the `machine` block; members with a finding are left out. */
-function readMachine(value: JsonValue, report: Report): PartialMachineOptions {
-  const { options, problems } = readMachineOptions(value);
-  for (const { pointer, message, ...rest } of problems) report(`/machine${pointer}`, message, rest);
-  return options;
 }
 
 function expectWord(value: JsonObject, key: string, word: string, report: Report): void {
@@ -136,9 +131,8 @@ function readPrune(value: JsonValue, report: Report): string[] {
     report('/prune', `prune must be a list of setting paths, not ${describe(value)}`, { expected: 'array of strings' });
     return [];
   }
-  const fields: string[] = FIELDS.filter((field) => field.type.startsWith('map<')).map((field) => field.path);
-  const options = MACHINE_FIELDS.filter(({ type }) => type === 'map').map(({ path }) => path);
-  const maps = [...fields, ...options, PORT_FORWARDS];
+  const fields: string[] = MANAGED_FIELDS.filter(({ type }) => type.startsWith('map<')).map(({ path }) => path);
+  const maps = [...fields, PORT_FORWARDS];
   return value.flatMap((path, index) => {
     if (typeof path === 'string' && maps.includes(path)) return [path];
     reportValue(child('/prune', index), path, maps, report);
@@ -158,7 +152,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
   for (const [key, inner] of Object.entries(value)) {
     const path = prefix === '' ? key : `${prefix}.${key}`;
     const at = child(pointer, key);
-    const field = fieldAt(path);
+    const field = settingAt(path);
     const moved = field || isSection(path) ? undefined : pastSetting(path)?.now;
     if (moved !== undefined) {
       report(at, `locked must use current setting names: ${path} is now ${moved}`, {
@@ -167,7 +161,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
       });
     } else if (!field && !isSection(path)) {
       const suggestion = nearest(path, candidates(prefix));
-      report(at, `${path} is not a setting`, { part: 'key', ...(suggestion === undefined ? {} : { suggestion }) });
+      report(at, `${path} is not a setting`, { part: 'key', ...defined({ suggestion }) });
     } else if (typeof inner === 'boolean') {
       if (field && !field.lockable) report(at, `${path} cannot be locked`);
       else result[key] = inner;

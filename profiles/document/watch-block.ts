@@ -1,7 +1,6 @@
-import { isObject, type JsonValue } from '../../src/json.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { isSection } from '../../src/settings/fields.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { defined, isObject, type JsonValue } from '../../src/json.ts';
+import { BLOCK_NAMES } from '../../src/settings/blocks.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { parseDefer, parseWindow } from '../../src/settings/maintenance-window.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { HEAL_LEVELS, type HealLevel, type WatchRules } from '../../src/settings/watch-rules.ts';
@@ -28,7 +27,7 @@ export function readWatch(value: JsonValue, report: Report): WatchBlock {
   const { heal, fields } = value;
   const level = heal === undefined ? undefined : levelOf(heal, '/watch/heal', report);
   return {
-    ...(level === undefined ? {} : { heal: level }),
+    ...defined({ heal: level }),
     ...(fields === undefined ? {} : { fields: readFields(fields, report) }),
   };
 }
@@ -48,7 +47,7 @@ function readFields(value: JsonValue, report: Report): Record<string, HealLevel>
       const suggestion = nearest(path, names());
       report(pointer, `${path} is not a setting or section of a profile`, {
         part: 'key',
-        ...(suggestion === undefined ? {} : { suggestion }),
+        ...defined({ suggestion }),
       });
       continue;
     }
@@ -64,14 +63,14 @@ function levelOf(value: JsonValue, pointer: string, report: Report): HealLevel |
   return level;
 }
 
-const AROUND = ['state', 'portForwards', 'machine'];
+const AROUND = ['state', 'portForwards', ...BLOCK_NAMES];
 
 function isWatchable(path: string): boolean {
-  return path !== 'version' && (names().includes(path) || isSection(path));
+  return path !== 'version' && names().some((name) => name === path || name.startsWith(`${path}.`));
 }
 
 function names(): string[] {
-  return [...FIELDS.map(({ path }) => path), ...MACHINE_FIELDS.map(({ path }) => path), ...AROUND];
+  return [...MANAGED_FIELDS.map(({ path }) => path), ...AROUND];
 }
 
 /** Checks the `apply` block; undefined where it has a finding. */

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { escapedInLines, withoutHidden } from '../../src/settings/printable.ts';
@@ -46,7 +46,7 @@ export function profileText(input: ProfileText): string {
     'settings:',
     `  version: ${SCHEMA_VERSION}`,
   ];
-  const written = (field: Field, name: string, pad: string): string[] => {
+  const written = (field: SettingField, name: string, pad: string): string[] => {
     const value = leafAt(settings, field.path);
     const described = commentLines(field.description, pad);
     if (field.sensitive) return [...described, ...secretLines(field.path, pad)];
@@ -65,7 +65,7 @@ const NEXT = ['kubernetes.enabled', 'virtualMachine.memoryInGB', 'virtualMachine
 /** Where everything is at its default: a setting to begin with, and in comments what else may be of interest. */
 function firstLines(
   leaveOut: readonly string[],
-  written: (field: Field, name: string, pad: string) => readonly string[],
+  written: (field: SettingField, name: string, pad: string) => readonly string[],
 ): string[] {
   const fields = (paths: readonly string[]) =>
     FIELDS.filter(({ path }) => paths.includes(path) && !leaveOut.includes(path));

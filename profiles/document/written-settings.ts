@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt, type SettingMember } from '../../src/settings/fields.ts';
+import { type SettingMember, settingAt } from '../../src/settings/fields.ts';
 import type { Finding } from '../../src/settings/issue.ts';
 import { leafAt, leaves, pointerTo, removeLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
@@ -155,7 +155,7 @@ export function publicSettings(
   const warnings: string[] = [];
   const foreign: string[] = [];
   const kept = settings.filter(({ written, today }) => {
-    const field = today && fieldAt(today.path);
+    const field = today && settingAt(today.path);
     const isNamed = field !== undefined && (named.includes(field.path) || named.includes(written));
     if (field && !isNamed && !field.platforms.includes(platform)) {
       foreign.push(written);

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
@@ -12,7 +12,7 @@ export interface AdmxPolicy {
   /** Unique in the file: `Locked_kubernetes_port`. */
   name: string;
   part: Part;
-  field: Field;
+  field: SettingField;
   /** Name of the category that lists it. */
   category: string;
   /** Registry key that holds the value, without the hive. The entries of a map are values of `key\valueName`. */
@@ -69,13 +69,13 @@ export function categoryName(part: Part, section: string): string {
   return `${PART_NAMES[part]}_${section}`;
 }
 
-function policyOf(field: Field, part: Part): AdmxPolicy {
+function policyOf(field: SettingField, part: Part): AdmxPolicy {
   const needs = (NEEDS[field.path] ?? []).map((path) => ({ path, ...placeOf(path, part) }));
   const name = `${PART_NAMES[part]}_${field.path.replaceAll('.', '_')}`;
   return { name, part, field, category: categoryName(part, sectionOf(field)), ...placeOf(field.path, part), needs };
 }
 
-function sectionOf({ path }: Field): string {
+function sectionOf({ path }: SettingField): string {
   return path.split('.')[0] ?? path;
 }
 
@@ -85,7 +85,7 @@ function placeOf(path: SettingPath, part: Part): { key: string; valueName: strin
   return { key: [profileKey(part), ...names].join('\\'), valueName };
 }
 
-function reasonAgainst({ platforms, sensitive, type }: Field): string | undefined {
+function reasonAgainst({ platforms, sensitive, type }: SettingField): string | undefined {
   if (!platforms.includes('win32')) return 'the application on Windows refuses any value but the default';
   if (sensitive) return 'it is a secret, and every user of the computer can read policies';
   if (type === 'map<string,boolean>') return 'its entries are booleans, and policy lists can only contain strings';
@@ -151,7 +151,7 @@ function profilesHelp(): string {
   );
 }
 
-function valueHelp({ type, enum: values, min = 0, max = MAX_DWORD, unit }: Field): string {
+function valueHelp({ type, enum: values, min = 0, max = MAX_DWORD, unit }: SettingField): string {
   if (values) return `one of ${values.map((value) => `"${value}"`).join(', ')}`;
   switch (type) {
     case 'boolean':
@@ -169,11 +169,11 @@ function valueHelp({ type, enum: values, min = 0, max = MAX_DWORD, unit }: Field
 }
 
 /** The application's built-in default on Windows. */
-export function defaultOnWindows(field: Field): JsonValue {
+export function defaultOnWindows(field: SettingField): JsonValue {
   return field.defaultByPlatform?.win32 ?? field.default;
 }
 
-function defaultHelp(field: Field): string {
+function defaultHelp(field: SettingField): string {
   const value = defaultOnWindows(field);
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : value.join(', ');
   if (typeof value === 'object') return 'empty';
@@ -221,7 +221,7 @@ const TABLE = [
   'Enabled writes the entries given here; an empty list is a value, too.',
   'Disabled removes all entries; if that leaves a key without entries, it is still a value.',
 ] as const;
-const STATES: Readonly<Record<Field['type'], readonly [enabled: string, ...disabled: string[]]>> = {
+const STATES: Readonly<Record<SettingField['type'], readonly [enabled: string, ...disabled: string[]]>> = {
   boolean: ['Enabled writes true, Disabled writes false.'],
   integer: VALUE,
   string: VALUE,
@@ -251,7 +251,7 @@ function neededHelp({ part, field: { path } }: AdmxPolicy): string[] {
   ];
 }
 
-const REGISTRY_TYPES: Readonly<Record<Field['type'], string>> = {
+const REGISTRY_TYPES: Readonly<Record<SettingField['type'], string>> = {
   boolean: 'REG_DWORD',
   integer: 'REG_DWORD',
   string: 'REG_SZ',

@@ -1,5 +1,5 @@
 import { COMPATIBLE } from '../../src/product.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import {
   type AdmxPolicy,
@@ -145,7 +145,7 @@ function valueElement({ name, key, valueName, field }: AdmxPolicy): Element {
   }
 }
 
-function choices(field: Field, values: readonly string[]): Element[] {
+function choices(field: SettingField, values: readonly string[]): Element[] {
   return values.map((value) =>
     element('item', { displayName: stringReference(choiceId(field, value)) }, [
       element('value', {}, [element('string', {}, value)]),
@@ -252,7 +252,7 @@ function versionPolicyName(part: Part): string {
   return `${PART_NAMES[part]}_Version`;
 }
 
-function choiceId({ path }: Field, value: string): string {
+function choiceId({ path }: SettingField, value: string): string {
   return `Choice_${path}_${value}`.replaceAll(/[^A-Za-z0-9]/g, '_');
 }
 

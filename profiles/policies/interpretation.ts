@@ -2,7 +2,7 @@ import { defined, isObject, type JsonObject, type JsonValue } from '../../src/js
 import { canonicalizeTexts, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt } from '../../src/settings/fields.ts';
+import { settingAt } from '../../src/settings/fields.ts';
 import type { Issue } from '../../src/settings/issue.ts';
 import { leafAt, leaves, pointerNames, removeLeaf, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
@@ -107,7 +107,7 @@ function isWrongType({ code }: Issue): boolean {
  * invalid.
  */
 function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
-  const field = fieldAt(issue.path);
+  const field = settingAt(issue.path);
   if (!isWrongType(issue)) {
     const isValue = issue.code === 'range' || issue.code === 'format';
     return `${shortened(issue.message)}${isValue && issue.expected ? `; expected ${issue.expected}` : ''}`;

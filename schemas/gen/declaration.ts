@@ -7,6 +7,7 @@ import {
   type PastSetting,
   PLATFORMS,
   type Platform,
+  type SettingField,
 } from '../../src/settings/field.ts';
 
 export const DECLARATION = 'schemas/settings/v19.json';
@@ -26,6 +27,7 @@ export const WORDS = [
   'x-rd-lockable',
   'x-rd-sensitive',
   'x-rd-machine-only',
+  'x-rd-part',
   'x-rd-type',
 ] as const;
 
@@ -33,7 +35,7 @@ export const WORDS = [
 interface DeclarationNode {
   type: 'object' | 'boolean' | 'integer' | 'string' | 'array';
   properties?: Record<string, DeclarationNode>;
-  additionalProperties?: { type: 'boolean' | 'string' };
+  additionalProperties?: { type: 'boolean' | 'string'; enum?: string[] };
   description: string;
   default: JsonValue;
   enum?: string[];
@@ -43,7 +45,7 @@ interface DeclarationNode {
   'x-rd-synonyms'?: Record<string, string>;
   'x-rd-unit'?: string;
   'x-rd-format'?: string;
-  'x-rd-since': number;
+  'x-rd-since'?: number;
   'x-rd-platforms'?: Platform[];
   'x-rd-effect'?: { lima?: Effect; wsl?: Effect };
   'x-rd-flag'?: { name: string; aliases?: string[]; platforms?: Platform[]; hidden?: boolean; values?: string[] };
@@ -53,11 +55,21 @@ interface DeclarationNode {
   'x-rd-machine-only'?: boolean;
 }
 
-/** A setting with what only the reference page shows. */
-export interface Declared {
-  field: Field;
+/** A field with what only the reference page shows. */
+export interface Declared<F extends Field = SettingField> {
+  field: F;
   formerly: readonly string[];
   requires: readonly string[];
+}
+
+/** A block of a profile that the compatible application does not have. */
+export interface Block {
+  name: string;
+  /** The file that declares it. */
+  file: string;
+  schema: JsonObject;
+  /** Its fields. */
+  declared: readonly Declared<Field>[];
 }
 
 export function readSchema(file: string): JsonObject {
@@ -68,7 +80,12 @@ export function readSchema(file: string): JsonObject {
 
 /** Every setting of the declaration, in its order. The compiler checks the facts where it reads `fields.gen.ts`. */
 export function declaredSettings(): Declared[] {
-  return settingsBelow(JSON.parse(readFileSync(DECLARATION, 'utf8')), '', pastSettings());
+  return declaredIn(readSchema(DECLARATION), '');
+}
+
+/** Every field of a schema, in its order; `prefix`: what their paths begin with. */
+export function declaredIn(schema: JsonObject, prefix: string): Declared[] {
+  return fieldsBelow(schema as unknown as DeclarationNode, prefix, pastSettings());
 }
 
 /** Every row of the past, in its order. The compiler checks them where it reads `past.gen.ts`. */
@@ -76,16 +93,16 @@ export function pastSettings(): PastSetting[] {
   return JSON.parse(readFileSync(PAST_DECLARATION, 'utf8'));
 }
 
-function settingsBelow({ properties = {} }: DeclarationNode, prefix: string, past: readonly PastSetting[]): Declared[] {
+function fieldsBelow({ properties = {} }: DeclarationNode, prefix: string, past: readonly PastSetting[]): Declared[] {
   return Object.entries(properties).flatMap(([name, node]) => {
     const path = `${prefix}${name}`;
-    if (node.properties) return settingsBelow(node, `${path}.`, past);
+    if (node.properties) return fieldsBelow(node, `${path}.`, past);
     const formerly = past.filter(({ now }) => now === path).map((row) => row.path);
     return [{ field: fieldOf(path, node), formerly, requires: node['x-rd-requires'] ?? [] }];
   });
 }
 
-function fieldOf(path: string, node: DeclarationNode): Field {
+function fieldOf(path: string, node: DeclarationNode): SettingField {
   const platforms = node['x-rd-platforms'] ?? PLATFORMS;
   const { lima = 'none', wsl = 'none' } = node['x-rd-effect'] ?? {};
   const rows = node['x-rd-default-on'] ?? [];
@@ -97,7 +114,7 @@ function fieldOf(path: string, node: DeclarationNode): Field {
     default: node.default,
     defaultByPlatform: rows.length === 0 ? undefined : byPlatform(rows, ({ value }) => value),
     defaultFromKernel: kernels.length === 0 ? undefined : byPlatform(kernels, ({ kernel }) => kernel),
-    enum: node.enum,
+    enum: node.enum ?? node.additionalProperties?.enum,
     synonyms: node['x-rd-synonyms'],
     min: node.minimum,
     max: node.maximum,
@@ -118,7 +135,7 @@ function fieldOf(path: string, node: DeclarationNode): Field {
     since: node['x-rd-since'],
     description: node.description,
     // The union of paths is generated from this list.
-  }) as unknown as Field;
+  }) as unknown as SettingField;
 }
 
 function byPlatform<T extends { platform: Platform }>(rows: readonly T[], value: (row: T) => unknown) {

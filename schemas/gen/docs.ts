@@ -1,11 +1,19 @@
 import { writeFileSync } from 'node:fs';
-import type { DriverInfo, ManagedPath, Support } from '../../src/drivers/driver.ts';
+import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
-import type { MachineField } from '../../src/settings/field.ts';
-import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import { MACHINE_FIELDS, type MachineOptionPath } from '../../src/settings/machine-options.gen.ts';
-import { type Declared, declaredSettings } from './declaration.ts';
+import { supportOf } from '../../src/plan/drift.ts';
+import {
+  type Effect,
+  type Field,
+  type ManagedPath,
+  PLATFORM_NAMES,
+  PLATFORMS,
+  type Platform,
+  type SettingField,
+} from '../../src/settings/field.ts';
+import { declaredBlocks } from './blocks.ts';
+import { type Block, type Declared, declaredSettings } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
@@ -26,14 +34,19 @@ writeFileSync('docs/settings.md', settingsPage(declaredSettings()));
 /** The reference page of all settings. */
 function settingsPage(declared: readonly Declared[]): string {
   const settings = declared.filter(({ field }) => field.path !== 'version');
-  return [introduction(), matrix(settings), ...settings.map(section), ...MACHINE_FIELDS.map(optionSection)].join('\n');
+  const blocks = declaredBlocks();
+  const options = blocks.flatMap((block) => block.declared.map(({ field }) => field));
+  const fields = [...settings.map(({ field }) => field), ...options];
+  return [introduction(blocks), matrix(fields), ...settings.map(section), ...options.map(optionSection)].join('\n');
 }
 
-function introduction(): string {
+function introduction(blocks: readonly Block[]): string {
+  const names = blocks.map(({ name }) => `the ${code(name)} block of [profiles](profiles.md#the-${name}-block)`);
+  const files = blocks.map(({ file }) => `${code(file)} `).join('');
   return `# Settings
 
-Every setting of schema version 19, and those of the \`machine\` block of [profiles](profiles.md#the-machine-block). This page is
-generated from \`schemas/settings/v19.json\`, \`schemas/machine.json\` and the drivers.
+Every setting of schema version 19, and those of ${names.join(' and ')}. This page is
+generated from \`schemas/settings/v19.json\`, ${files}and the drivers.
 
 *Effect* is the default cost of a change; a plan shows the actual cost for your service and driver. *Platforms* lists
 where a change is accepted; on other platforms, the setting keeps its value.
@@ -41,10 +54,9 @@ where a change is accepted; on other platforms, the setting keeps its value.
 }
 
 /** What each driver does with each setting. */
-function matrix(settings: readonly Declared[]): string {
+function matrix(fields: readonly Field[]): string {
   const drivers = DRIVERS.map((driver) => `- \`${driver.name}\`: ${driver.summary}`).join('\n');
-  const paths = [...settings.map(({ field }) => field), ...MACHINE_FIELDS].map(({ path }) => path);
-  const rows = paths.map((path) => {
+  const rows = fields.map(({ path }) => {
     const cells = DRIVERS.map((driver) => SUPPORT[supportOf(driver, path).level]);
     return `| [${code(path)}](#${anchor(path)}) | ${cells.join(' | ')} |`;
   });
@@ -73,13 +85,6 @@ function supportText(driver: DriverInfo, path: ManagedPath): string {
   return `${SUPPORT[support.level]}${reason}`;
 }
 
-function supportOf(driver: DriverInfo, path: ManagedPath): Support {
-  // The type asks for every path; a matrix that was built from data could still lack one.
-  const support: Support | undefined = driver.support[path];
-  if (!support) throw new Error(`driver ${driver.name} declares no support level for ${path}`);
-  return support;
-}
-
 /** How the usual renderers make an anchor of a heading. */
 function anchor(path: string): string {
   return path.toLowerCase().replace(/[^a-z0-9-]/g, '');
@@ -103,19 +108,14 @@ function section({ field, formerly, requires }: Declared): string {
   return `${factsTable(field, rows)}${rules}`;
 }
 
-/** A setting of the `machine` block: in profiles only. */
-function optionSection(field: MachineField<MachineOptionPath>): string {
-  const { type, values = [], min, max } = field;
-  const types = {
-    map: `map of directory to ${values.map(code).join(', ')}; \`null\` removes an entry`,
-    list: 'list of integers and strings',
-    integer: `integer, ${min} to ${max}`,
-  };
+/** A field of a block: in profiles only. */
+function optionSection(field: Field): string {
+  const block = field.path.split('.')[0] ?? '';
   return factsTable(field, [
-    ['Type', types[type]],
-    ['Default', valueText(field.default)],
-    ['Effect', EFFECTS[field.effect]],
-    ['Where', 'the `machine` block of profiles only; the compatible application has no such setting'],
+    ['Type', typeText(field)],
+    ['Default', defaultText(field)],
+    ['Effect', effectText(field)],
+    ['Where', `the ${code(block)} block of profiles only; the compatible application has no such setting`],
     ...driverRows(field.path),
   ]);
 }
@@ -136,6 +136,11 @@ ${rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n')}
 }
 
 function typeText(field: Field): string {
+  if (field.format === 'ports') return 'list of integers and strings';
+  if (field.enum && field.type.startsWith('map<')) {
+    const key = field.format === 'directories' ? 'directory' : 'name';
+    return `map of ${key} to ${field.enum.map(code).join(', ')}; \`null\` removes an entry`;
+  }
   if (field.enum) {
     const synonyms = Object.entries(field.synonyms ?? {}).map(
       ([from, to]) => `; ${code(from)} is stored as ${code(to)}`,
@@ -177,7 +182,7 @@ function effectText(field: Field): string {
   return lima === wsl ? EFFECTS[lima] : `macOS, Linux: ${EFFECTS[lima]}; Windows: ${EFFECTS[wsl]}`;
 }
 
-function flagText({ flag, platforms, type }: Field): string {
+function flagText({ flag, platforms, type }: SettingField): string {
   if (!flag || flag.hidden) return 'none';
   const same = flag.platforms.join() === platforms.join();
   return `${code(`--${flag.name}`)}${entriesText(type)}${same ? '' : ` (${platformsText(flag.platforms)})`}`;

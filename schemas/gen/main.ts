@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { BLOCKS_SOURCE, blocksSource, declaredBlocks, REQUEST_SCHEMA, withBlockLines } from './blocks.ts';
 import { DECLARATION, declaredSettings, pastSettings, readSchema } from './declaration.ts';
 import { DOCUMENTS, documentTypes } from './documents.ts';
-import { MACHINE_DECLARATION, machineOptionsSource } from './machine.ts';
 import { profileSchema } from './profile.ts';
 import { fieldsSource, flagsSource, pastSource, settingsTypes } from './typescript.ts';
 import { validatorSource, validatorTypes } from './validators.ts';
@@ -13,13 +13,14 @@ const VALIDATOR = 'src/settings/validators/settings-v19.gen';
 async function generate(): Promise<void> {
   const schema = readSchema(DECLARATION);
   const declared = declaredSettings();
+  const blocks = declaredBlocks();
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
-  write('src/settings/fields.gen.ts', fieldsSource(declared));
+  write('src/settings/fields.gen.ts', fieldsSource(declared, blocks));
   write('src/settings/past.gen.ts', pastSource(pastSettings()));
   write('cli/arguments/flags.gen.ts', flagsSource(declared));
-  const machine = readSchema(MACHINE_DECLARATION);
-  write('src/settings/machine-options.gen.ts', await machineOptionsSource(machine));
-  write('schemas/profile.json', `${JSON.stringify(profileSchema(schema, machine), null, 2)}\n`);
+  write(BLOCKS_SOURCE, await blocksSource(blocks));
+  write(REQUEST_SCHEMA, withBlockLines(readFileSync(REQUEST_SCHEMA, 'utf8'), blocks));
+  write('schemas/profile.json', `${JSON.stringify(profileSchema(schema, blocks), null, 2)}\n`);
   for (const [name, file] of Object.entries(DOCUMENTS))
     write(file, await documentTypes(name as keyof typeof DOCUMENTS));
   // The one check of a document's shape that the program makes itself; the other schemas are for readers, editors and tests.

@@ -1,11 +1,11 @@
 import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Loss, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
-import { isMachinePath } from '../plan/diff.ts';
 import { type Consent, lossesOf, lostItems } from '../plan/losses.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
+import { partsOf, treeOf } from '../settings/blocks.ts';
 import { removeLeaf } from '../settings/leaf-paths.ts';
 import {
   type ApplyInput,
@@ -153,17 +153,12 @@ async function makePlan(input: ApplyInput): Promise<MadePlan> {
 /** The body of a request, which has no `leaveOut`, without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */
 function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const paths = new Set(changes.map((change) => change.path));
-  const settings = structuredClone(request.settings);
-  const machine = structuredClone(request.machine);
-  for (const path of paths) {
-    if (isMachinePath(path)) removeLeaf({ machine: machine ?? {} }, path);
-    else if (path !== 'state') removeLeaf(settings, path);
-  }
+  const tree = structuredClone(treeOf(request));
+  for (const path of paths) if (path !== 'state') removeLeaf(tree, path);
   const { wishes, portForwards } = request;
   return {
     ...request,
-    settings,
-    ...(machine ? { machine } : {}),
+    ...partsOf(tree),
     state: paths.has('state') ? 'unmanaged' : request.state,
     prune: request.prune.filter((path) => !paths.has(path)),
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),

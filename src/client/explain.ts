@@ -1,20 +1,13 @@
 import type { Support } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
-import type { JsonValue } from '../json.ts';
+import { defined, type JsonObject, type JsonValue } from '../json.ts';
+import { supportOf } from '../plan/drift.ts';
 import type { HistoryEntry } from '../plan/history.ts';
 import type { ProfileLayer, SettingLayers } from '../plan/layers.ts';
-import {
-  type Effect,
-  type Field,
-  type FieldType,
-  type MachineField,
-  PLATFORM_NAMES,
-  PLATFORMS,
-  type Platform,
-} from '../settings/field.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
+import { isBlockPath, treeOf } from '../settings/blocks.ts';
+import { type Effect, type Field, type FieldType, PLATFORM_NAMES, type Platform } from '../settings/field.ts';
+import { MANAGED_FIELDS } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS, type MachineOptionPath } from '../settings/machine-options.gen.ts';
 import { equal } from '../settings/own.ts';
 import { expectedValue } from '../settings/value-rules.ts';
 import type { FieldManager } from '../state/field-managers.ts';
@@ -118,19 +111,24 @@ export interface SectionExplanation {
   settings: { path: string; value?: JsonValue; from: LayerName; locked: boolean; isDefault: boolean }[];
 }
 
-/** A setting's description and the origin of its value. */
+/**
+ * The description of a setting, or of a field of a block, and the origin of its value.
+ * @throws RdError `ERR_NOT_FOUND` for a block of another application, which has none.
+ */
 export function explainSetting(field: Field, layers: SettingLayers): Explanation {
   const { path, description, type, enum: allowed, synonyms, min, max, unit, platforms, lockable } = field;
+  if (!isThere(field, layers)) {
+    throw new RdError('ERR_NOT_FOUND', `${path} is a setting of rdctl, and this application has none.`);
+  }
   const explained = layersOf(field, layers);
-  const value = leafAt(layers.inForce, path);
-  const support = layers.driver?.support[path];
+  const value = leafAt(inForce(layers), path);
   return {
     kind: 'Explanation',
     formatVersion: 1,
     basis: layers.basis,
     path,
     description,
-    ...(value === undefined ? {} : { value }),
+    ...defined({ value }),
     from: winner(explained),
     locked: winner(explained) === 'locked profile',
     layers: explained,
@@ -138,65 +136,14 @@ export function explainSetting(field: Field, layers: SettingLayers): Explanation
     expected: expectedValue(field),
     ...(allowed ? { allowed } : {}),
     ...(synonyms ? { synonyms } : {}),
-    ...(min === undefined ? {} : { min }),
-    ...(max === undefined ? {} : { max }),
-    ...(unit === undefined ? {} : { unit }),
+    ...defined({ min, max, unit }),
     platforms,
     lockable,
     effect: effectOf(field, layers),
-    ...(layers.driver && support ? { driver: driverFacts(layers.driver.name, support) } : {}),
+    ...(layers.driver ? { driver: driverFacts(layers.driver.name, supportOf(layers.driver, path)) } : {}),
     ...(field.flag && !field.flag.hidden ? { flag: `--${field.flag.name}` } : {}),
     docs: docsOf(path),
   };
-}
-
-const OPTION_TYPES = { map: 'map<string,string>', list: 'string[]', integer: 'integer' } as const;
-
-/**
- * The same for a setting in the `machine` block of profiles, which no deployment profile sets.
- * @throws RdError `ERR_NOT_FOUND` for another application, which has none.
- */
-export function explainMachineOption(field: MachineField<MachineOptionPath>, layers: SettingLayers): Explanation {
-  const { driver, basis } = layers;
-  const { path, type, values, min, max, effect } = field;
-  const explained = optionLayers(field, layers);
-  if (!explained) throw new RdError('ERR_NOT_FOUND', `${path} is a setting of rdctl, and this application has none.`);
-  const support = driver?.support[path];
-  const enforced = !support || support.level === 'enforced';
-  return {
-    ...{ kind: 'Explanation', formatVersion: 1, basis, path, description: field.description },
-    ...present(explained.find(({ wins }) => wins)?.value),
-    ...{ from: winner(explained), locked: false, layers: explained },
-    type: OPTION_TYPES[type],
-    expected: expectedOption(field),
-    ...(values ? { allowed: values } : {}),
-    ...(min === undefined ? {} : { min }),
-    ...(max === undefined ? {} : { max }),
-    platforms: PLATFORMS,
-    lockable: false,
-    effect: !enforced ? 'none' : driver?.liveFields.includes(path) ? 'live' : effect,
-    ...(driver && support ? { driver: driverFacts(driver.name, support) } : {}),
-    docs: docsOf(path),
-  };
-}
-
-/** Undefined for another application. */
-function optionLayers(
-  field: MachineField<MachineOptionPath>,
-  { machine }: SettingLayers,
-): ExplainedLayer[] | undefined {
-  if (!machine) return undefined;
-  const value = leafAt({ machine }, field.path);
-  const stored = !equal(value, field.default);
-  return [
-    { layer: 'built-in default', value: field.default, source: 'schema', wins: !stored },
-    { layer: 'stored', ...present(stored ? value : undefined), source: 'the state of the service', wins: stored },
-  ];
-}
-
-function expectedOption({ type, values = [], min, max }: MachineField): string {
-  if (type === 'map') return `a map of directories to ${values.join(', ')} or null`;
-  return type === 'list' ? 'a list of ports and ranges of ports' : `an integer from ${min} to ${max}`;
 }
 
 function driverFacts(name: string, support: Support): NonNullable<Explanation['driver']> {
@@ -204,32 +151,27 @@ function driverFacts(name: string, support: Support): NonNullable<Explanation['d
     name,
     level: support.level,
     ...('partlyLive' in support && support.partlyLive ? { partlyLive: true } : {}),
-    ...(support.reason === undefined ? {} : { reason: support.reason }),
+    ...defined({ reason: support.reason }),
   };
 }
 
 /** The settings of a section, each with its value and the winning layer. */
 export function explainSection(path: string, layers: SettingLayers): SectionExplanation {
-  const options = MACHINE_FIELDS.filter((field) => isBelow(field.path, path)).flatMap((field) => {
-    const explained = optionLayers(field, layers);
-    const won = explained?.find(({ wins }) => wins);
-    if (!won) return [];
-    const { layer: from, value } = won;
-    return [{ path: field.path, ...present(value), from, locked: false, isDefault: from === 'built-in default' }];
-  });
-  const below = FIELDS.filter((field) => field.path !== 'version' && isBelow(field.path, path));
+  const below = MANAGED_FIELDS.filter(
+    (field) => field.path !== 'version' && isBelow(field.path, path) && isThere(field, layers),
+  );
   return {
     kind: 'SectionExplanation',
     formatVersion: 1,
     basis: layers.basis,
     path,
-    settings: [...below.map(explained), ...options],
+    settings: below.map(explained),
   };
 
   function explained(field: Field) {
     const from = winner(layersOf(field, layers));
-    const value = leafAt(layers.inForce, field.path);
-    const isDefault = equal(value, leafAt(layers.builtIn, field.path));
+    const value = leafAt(inForce(layers), field.path);
+    const isDefault = equal(value, leafAt(layers.builtIn, field.path) ?? field.default);
     return { path: field.path, ...present(value), from, locked: from === 'locked profile', isDefault };
   }
 }
@@ -248,14 +190,32 @@ function winner(layers: readonly ExplainedLayer[]): LayerName {
 }
 
 function effectOf({ path, effect }: Field, { platform, driver }: SettingLayers): Effect {
-  if (driver && driver.support[path].level !== 'enforced') return 'none';
+  if (driver && supportOf(driver, path).level !== 'enforced') return 'none';
   const usual = platform === 'win32' ? effect.wsl : effect.lima;
   return usual === 'restart' && driver?.liveFields.includes(path) ? 'live' : usual;
 }
 
-/** The layers of one setting, lowest first; exactly one wins. */
+/** False for a block of another application. */
+function isThere({ path }: Field, layers: SettingLayers): boolean {
+  return !isBlockPath(path) || leafAt(inForce(layers), path) !== undefined;
+}
+
+/** Settings and blocks. */
+function inForce({ inForce: settings, ...layers }: SettingLayers): JsonObject {
+  return treeOf({ ...layers, settings });
+}
+
+/** The layers of one field, lowest first; exactly one wins. No deployment profile sets a block. */
 function layersOf(field: Field, layers: SettingLayers): ExplainedLayer[] {
   const { path } = field;
+  if (isBlockPath(path)) {
+    const value = leafAt(inForce(layers), path);
+    const changed = !equal(value, field.default);
+    return [
+      { layer: 'built-in default', value: field.default, source: 'schema', wins: !changed },
+      { layer: 'stored', ...present(changed ? value : undefined), source: 'the state of the service', wins: changed },
+    ];
+  }
   const { builtIn, stored, settingsFile, defaultsProfile, lockedProfile } = layers;
   const locked = lockedProfile && leafAt(lockedProfile.settings, path);
   const kept = stored && leafAt(stored, path);

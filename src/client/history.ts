@@ -10,10 +10,9 @@ import {
   type RecordedLoss,
 } from '../plan/history.ts';
 import { forwardKeyOf, forwardName } from '../plan/port-forwards.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
+import { partsOf, readBlocks } from '../settings/blocks.ts';
+import { fieldAt } from '../settings/fields.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
-import { readMachineOptions } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
@@ -101,8 +100,7 @@ export interface RollbackRequest {
  * never took effect do not count. `entries`: oldest first.
  */
 export function rollbackRequest(entries: readonly HistoryEntry[], to: number): RollbackRequest {
-  const settings: JsonObject = { version: SCHEMA_VERSION };
-  const block: JsonObject = {};
+  const tree: JsonObject = { version: SCHEMA_VERSION };
   const forwards = new Map<string, WantedForwards['entries'][number]>();
   const secrets = new Set<string>();
   let state: PlanRequest['state'] = 'unmanaged';
@@ -116,26 +114,20 @@ export function rollbackRequest(entries: readonly HistoryEntry[], to: number): R
     } else if (isSecret(before)) {
       secrets.add(path);
     } else {
-      const document = path.startsWith('machine.') ? block : settings;
-      if (key === undefined) setLeaf(document, path, before ?? defaultOf(path));
-      else setEntry(document, path, key, before ?? null);
+      if (key === undefined) setLeaf(tree, path, before ?? fieldAt(path)?.default ?? null);
+      else setEntry(tree, path, key, before ?? null);
     }
   }
-  for (const path of secrets) if (leafAt(settings, path) !== undefined) secrets.delete(path);
-  const { options } = readMachineOptions(block.machine ?? {});
-  const machine = Object.keys(options).length === 0 ? {} : { machine: options };
+  for (const path of secrets) if (leafAt(tree, path) !== undefined) secrets.delete(path);
+  const { settings } = partsOf(tree);
+  const { blocks } = readBlocks(tree);
   const portForwards = { entries: [...forwards.values()], exclusive: false };
-  return { request: { settings, ...machine, state, prune: [], wishes: [] }, portForwards, secrets: [...secrets] };
+  return { request: { settings, ...blocks, state, prune: [], wishes: [] }, portForwards, secrets: [...secrets] };
 }
 
 function setEntry(document: JsonObject, path: string, key: string, value: JsonValue): void {
   const entries = leafAt(document, path);
   setLeaf(document, path, { ...(isObject(entries) ? entries : {}), [key]: value });
-}
-
-function defaultOf(path: string): JsonValue {
-  const field = [...FIELDS, ...MACHINE_FIELDS].find((candidate) => candidate.path === path);
-  return field?.default ?? null;
 }
 
 function isSecret(value: JsonValue | Sensitive | undefined): value is Sensitive {

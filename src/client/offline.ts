@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Policies } from '../../profiles/policies/policy.ts';
 import type { ClusterStatus, DriverAtRest, DriverInfo, SupportMatrix } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
-import { type JsonObject, parseObject } from '../json.ts';
+import { defined, type JsonObject, parseObject } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
 import { assumed } from '../plan/assumed.ts';
 import type { Observed } from '../plan/backend.ts';
@@ -21,13 +21,14 @@ import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
+import { type Blocks, DEFAULT_BLOCKS } from '../settings/blocks.gen.ts';
+import { blocksOf } from '../settings/blocks.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { fieldAt } from '../settings/fields.ts';
+import { fieldAt, MANAGED_FIELDS } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import { lockRecord } from '../settings/locks.ts';
-import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS, type MachineOptions } from '../settings/machine-options.gen.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../state/places.ts';
@@ -38,7 +39,8 @@ import { loadState } from '../state/state-file.ts';
 export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x64' };
 
 /** The settings of the next service, and their origin. */
-export interface StoredSettings {
+/** With the blocks in force, which are absent before the first start. */
+export interface StoredSettings extends Partial<Blocks> {
   settings: Settings;
   from: 'file' | 'defaults';
   /** The driver last used in this home; absent before the first start. */
@@ -47,8 +49,6 @@ export interface StoredSettings {
   generation?: number;
   /** Desired power when the last service exited; absent before the first start. */
   power?: 'started' | 'stopped';
-  /** The `machine` block in force; absent before the first start. */
-  machine?: MachineOptions;
   /** Lock record of a deployment profile, and its file or registry key. */
   locks?: JsonObject;
   lockedBy?: string;
@@ -105,25 +105,24 @@ export async function layersOfFiles(
   policies: Policies,
   facts: LayerFacts,
 ): Promise<SettingLayers> {
-  const { settings: inForce, machine = DEFAULT_MACHINE_OPTIONS } = await storedSettings(
-    where,
-    host.platform,
-    host,
-    policies,
-  );
+  const found = await storedSettings(where, host.platform, host, policies);
   const stored = await storedSettings(where, host.platform, host);
   const kept = stored.from === 'file' ? { stored: stored.settings } : {};
-  return settingLayers(facts, { basis: 'files', inForce, ...kept, machine });
+  return settingLayers(facts, { basis: 'files', inForce: found.settings, ...kept, ...blocksInForce(found) });
+}
+
+/** Those of the state, or the defaults before the first start. */
+function blocksInForce(stored: StoredSettings): Blocks {
+  return { ...DEFAULT_BLOCKS, ...blocksOf(stored) };
 }
 
 /** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
 export async function recordedState({
   stateFile,
-}: Places): Promise<Pick<StoredSettings, 'driver' | 'generation' | 'power' | 'machine'>> {
+}: Places): Promise<Pick<StoredSettings, 'driver' | 'generation' | 'power' | keyof Blocks>> {
   const loaded = await loadState(stateFile);
   if (loaded.kind !== 'loaded') return {};
-  const { driver, generation, power, machine } = loaded.state;
-  return { driver, generation, power, machine };
+  return loaded.state;
 }
 
 /** The request in canonical form, as the next service would take it. Throws `ERR_SETTINGS_INVALID` for what it would refuse. */
@@ -159,11 +158,12 @@ export function offlinePlan(
   { driver = ANY_DRIVER, userFiles, forwards }: OfflineFacts,
 ): PlannedDeed {
   const name = driver === ANY_DRIVER ? (stored.driver ?? 'not chosen yet') : driver.name;
-  const { settings, machine = DEFAULT_MACHINE_OPTIONS, locks = {}, lockedBy, warnings = [] } = stored;
+  const { settings, locks = {}, lockedBy, warnings = [] } = stored;
   const runs = mayRun(request, stored);
+  const blocks = blocksInForce(stored);
   const { plan: planned, deed } = makePlan({
-    ...{ request, live: settings, machine, locks, driver, observed: unobserved(stored, { runs, machine, driver }) },
-    ...(lockedBy === undefined ? {} : { lockedBy }),
+    ...{ request, live: settings, ...blocks, locks, driver, observed: unobserved(stored, { runs, driver }) },
+    ...defined({ lockedBy }),
     power: runs ? (stored.power ?? 'stopped') : 'stopped',
     target: { product: PRODUCT.name, home: where.data, driver: name, simulated: name === 'simulated' },
     generation: 0,
@@ -193,7 +193,7 @@ export function offlinePlan(
 function policyWarnings({ settings, unlocked, lockedBy, from }: StoredSettings): string[] {
   if (unlocked === undefined || from === 'defaults') return [];
   const prune = FIELDS.filter(({ type }) => type.startsWith('map<')).map(({ path }) => path);
-  const changes = differences(unlocked, { settings: JSON.parse(JSON.stringify(settings)), prune });
+  const changes = differences({ settings: unlocked }, { settings: JSON.parse(JSON.stringify(settings)), prune });
   return changes.map((difference) => {
     const isSecret = fieldAt(difference.path)?.sensitive === true;
     const [old, now] = [difference.before, difference.after].map((value) => JSON.stringify(value ?? null));
@@ -208,7 +208,7 @@ export const ANY_DRIVER: RestingDriver = {
   simulated: false,
   summary: '',
   support: Object.fromEntries(
-    [...FIELDS, ...MACHINE_FIELDS].map(({ path }) => [path, { level: 'enforced' }]),
+    MANAGED_FIELDS.map(({ path }) => [path, { level: 'enforced' }]),
   ) as unknown as SupportMatrix,
   liveFields: [],
   hasCluster: true,
@@ -220,10 +220,7 @@ function mayRun({ state }: PlanRequest, { left, cut, power }: StoredSettings): b
 }
 
 /** Where the last service stopped its backend nothing runs. */
-function unobserved(
-  { unlocked, settings }: StoredSettings,
-  { runs, machine, driver }: { runs: boolean; machine: MachineOptions; driver: RestingDriver },
-): Observed {
+function unobserved(stored: StoredSettings, { runs, driver }: { runs: boolean; driver: RestingDriver }): Observed {
   const { hasCluster, installedCluster: installedVersion } = driver;
   const resting: ClusterStatus =
     installedVersion === undefined ? { state: 'absent' } : { state: 'stopped', installedVersion };
@@ -233,7 +230,12 @@ function unobserved(
     cluster: hasCluster ? resting : { state: 'unsupported' },
   };
   if (!runs) return seen;
-  return assumed({ seen, last: { settings: unlocked ?? settings, machine }, driver, reason: 'no service is running' });
+  return assumed({
+    seen,
+    last: { settings: stored.unlocked ?? stored.settings, ...blocksInForce(stored) },
+    driver,
+    reason: 'no service is running',
+  });
 }
 
 /** A service does not remove an autostart entry that it did not create; the next one first follows the stored settings. */

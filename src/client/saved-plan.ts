@@ -4,10 +4,10 @@ import type { LiveState, Plan, PlanRequest, Target, WantedForwards } from '../pl
 import type { SavedPart } from '../plan/plan.gen.ts';
 import { isWantedForwards, mentionsForwards, NO_FORWARDS } from '../plan/port-forwards.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
+import { blocksOf, managedLeaves, readBlocks, treeOf } from '../settings/blocks.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
-import { readMachineOptions } from '../settings/machine-options.ts';
+import { MANAGED_FIELDS } from '../settings/fields.ts';
+import { leafAt, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
 
 /** A saved plan; its changes are only compared, never interpreted. */
 export interface SavedPlan {
@@ -130,19 +130,15 @@ function stale(what: string): RdError {
   });
 }
 
-/** The live values of the settings that a request manages, and the power if it manages that. */
+/** The live values of what a request manages, and the power if it manages that. */
 function liveDigest(request: PlanRequest, live: LiveState): string {
-  const paths = new Set<string>([...leaves(request.settings).map(([path]) => path), ...request.prune]);
+  const paths = new Set<string>([...managedLeaves(request).map(([path]) => path), ...request.prune]);
+  const tree = treeOf(live);
   const managed: JsonObject = {};
   for (const path of paths) {
-    if (!SENSITIVE.some((secret) => secret === path)) managed[path] = leafAt(live.settings, path) ?? null;
+    if (!SENSITIVE.some((secret) => secret === path)) managed[path] = leafAt(tree, path) ?? null;
   }
-  const { machine } = request.machine || request.prune.includes('machine.mounts') ? live : {};
-  return digestOf({
-    managed,
-    ...(machine ? { machine } : {}),
-    power: request.state === 'unmanaged' ? null : live.power,
-  });
+  return digestOf({ managed, power: request.state === 'unmanaged' ? null : live.power });
 }
 
 function profileDigest(request: PlanRequest, portForwards: WantedForwards): string {
@@ -150,15 +146,14 @@ function profileDigest(request: PlanRequest, portForwards: WantedForwards): stri
 }
 
 function schemaDigest(): string {
-  return digestOf(toJson([FIELDS, MACHINE_FIELDS]));
+  return digestOf(toJson(MANAGED_FIELDS));
 }
 
 /** The request with its secrets masked, and without port forwards, which are saved separately. */
 function maskRequest(request: PlanRequest): PlanRequest {
   const settings = structuredClone(request.settings);
   for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) setLeaf(settings, path, { ...MASK });
-  const { machine, state, prune } = request;
-  return { settings, ...(machine ? { machine } : {}), state, prune: [...prune] };
+  return { settings, ...blocksOf(request), state: request.state, prune: [...request.prune] };
 }
 
 function withoutSecrets(settings: JsonObject): JsonObject {
@@ -175,8 +170,7 @@ function toJson(value: unknown): JsonValue {
 function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedPart {
   if (!isObject(value)) return false;
   const { createdAt, digests, files, request, portForwards } = value;
-  if (isObject(request) && request.machine !== undefined && readMachineOptions(request.machine).problems.length > 0)
-    return false;
+  if (isObject(request) && readBlocks(request).problems.length > 0) return false;
   if (portForwards !== undefined && !isWantedForwards(portForwards)) return false;
   if (typeof createdAt !== 'string' || !isObject(digests) || !isObject(request) || !isTextList(files)) return false;
   const complete = ['live', 'locks', 'schema', 'profile'].every((key) => typeof digests[key] === 'string');

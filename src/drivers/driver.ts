@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
-import type { MachineOptionPath } from '../settings/machine-options.gen.ts';
-import type { MountMode } from '../settings/machine-options.ts';
+import type { BlockPath } from '../settings/blocks.gen.ts';
+import type { ManagedPath } from '../settings/field.ts';
+import type { MountMode } from '../settings/machine-values.ts';
 import type { SettingPath } from '../settings/settings.gen.ts';
 
 /**
@@ -260,9 +261,8 @@ export type Support =
     }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
-/** A setting, or one in the `machine` block of a profile. */
-export type ManagedPath = SettingPath | MachineOptionPath;
-export type SupportMatrix = Readonly<Record<ManagedPath, Support>>;
+/** By path: every setting, and those fields of blocks that the driver knows; it refuses the others. */
+export type SupportMatrix = Readonly<Record<SettingPath, Support> & Partial<Record<BlockPath, Support>>>;
 
 /** What is known about a driver without starting anything. */
 export interface DriverInfo {

@@ -6,14 +6,13 @@ import type {
   MachineSpec,
   MachineStatus,
 } from '../drivers/driver.ts';
-import type { Settings } from '../settings/settings.gen.ts';
 import { clusterSpec, type DesiredBackend, engineSpec, machineSpec, type Observed } from './backend.ts';
 
 export interface AssumedInput {
   /** The last successful observation, if any. */
   seen: Observed | undefined;
   /** What was last worked on. */
-  last: Pick<DesiredBackend, 'settings' | 'machine'>;
+  last: Omit<DesiredBackend, 'power'>;
   driver: DriverInfo;
   /** Why there is no newer observation, as a clause. */
   reason: string;
@@ -24,19 +23,20 @@ export interface AssumedInput {
  * whatever the power, because a killed service leaves it running. Anything last seen running is assumed to run still.
  * Errs on the side of warning.
  */
-export function assumed({ seen, last: { settings, machine }, driver, reason }: AssumedInput): Observed {
+export function assumed({ seen, last, driver, reason }: AssumedInput): Observed {
+  const { settings } = last;
   const { name } = settings.containerEngine;
   const engine = (one: EngineName): EngineStatus => {
-    const last: EngineStatus = seen?.engines[one] ?? { state: 'stopped' };
-    return last.state === 'stopped' && one === name
-      ? { state: 'running', spec: engineSpec(settings), endpoint: '', version: '', workload: {} }
-      : last;
+    const status: EngineStatus = seen?.engines[one] ?? { state: 'stopped' };
+    return status.state === 'stopped' && one === name
+      ? { state: 'running', spec: engineSpec(settings, last), endpoint: '', version: '', workload: {} }
+      : status;
   };
   return {
     assumed: reason,
-    machine: machineOf(seen, machineSpec(settings, machine)),
+    machine: machineOf(seen, machineSpec(settings, last)),
     engines: { moby: engine('moby'), containerd: engine('containerd') },
-    cluster: driver.hasCluster ? cluster(seen, settings) : { state: 'unsupported' },
+    cluster: driver.hasCluster ? cluster(seen, last) : { state: 'unsupported' },
   };
 }
 
@@ -46,11 +46,11 @@ function machineOf(seen: Observed | undefined, spec: MachineSpec): MachineStatus
 }
 
 /** A cluster's data outlives its process, so an installed one is assumed even where none should run. */
-function cluster(seen: Observed | undefined, settings: Settings): ClusterStatus | { state: 'unsupported' } {
+function cluster(seen: Observed | undefined, desired: AssumedInput['last']): ClusterStatus | { state: 'unsupported' } {
   const last = seen?.cluster;
   if (last?.state === 'running' || last?.state === 'unresponsive') return last;
-  const spec = clusterSpec(settings);
+  const spec = clusterSpec(desired.settings, desired);
   const installedVersion = last?.state === 'stopped' ? last.installedVersion : spec.version;
-  if (!settings.kubernetes.enabled) return last ?? { state: 'stopped', installedVersion };
+  if (!desired.settings.kubernetes.enabled) return last ?? { state: 'stopped', installedVersion };
   return { state: 'running', installedVersion, spec: { ...spec, version: installedVersion }, ready: false };
 }

@@ -9,8 +9,11 @@ import type {
   MachineStatus,
 } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import type { Blocks, CarriedOptions } from '../settings/blocks.gen.ts';
+import { blocksOf } from '../settings/blocks.ts';
 import { parseByteSize } from '../settings/canonical.ts';
-import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import type { Part } from '../settings/field.ts';
+import { BLOCK_FIELDS } from '../settings/fields.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
 /** The drivers' last observation. */
@@ -43,8 +46,8 @@ export function installedVersion(observed: Observed): string | undefined {
   return 'installedVersion' in observed.cluster ? observed.cluster.installedVersion : undefined;
 }
 
-/** The machine's part of the settings, and its own options. Throws `ERR_SETTINGS_INVALID` for an invalid disk size. */
-export function machineSpec(settings: Settings, options: MachineOptions): MachineSpec {
+/** The machine's part of the settings and blocks. Throws `ERR_SETTINGS_INVALID` for an invalid disk size. */
+export function machineSpec(settings: Settings, blocks: Blocks): MachineSpec {
   const { virtualMachine, experimental, application } = settings;
   const diskSize = experimental.virtualMachine.diskSize;
   const diskBytes = parseByteSize(diskSize);
@@ -62,25 +65,25 @@ export function machineSpec(settings: Settings, options: MachineOptions): Machin
     mount: { type: virtualMachine.mount.type, ...experimental.virtualMachine.mount['9p'] },
     sshPortForwarder: experimental.virtualMachine.sshPortForwarder,
     adminAccess: application.adminAccess,
-    mounts: options.mounts,
-    hostPorts: options.hostPorts.map(String),
-    pauseAfterMinutes: options.pauseAfterMinutes,
+    ...carriedOptions('machine', blocks),
+    hostPorts: blocks.machine.hostPorts.map(String),
   };
 }
 
-/** The container engine's part of the settings. */
-export function engineSpec(settings: Settings): EngineSpec {
+/** The container engine's part of the settings and blocks. */
+export function engineSpec(settings: Settings, blocks: Blocks): EngineSpec {
   const { name, mobyStorageDriver, allowedImages } = settings.containerEngine;
   return {
     name,
     storageDriver: mobyStorageDriver,
     webAssembly: settings.experimental.containerEngine.webAssembly.enabled,
     allowedImages: { enabled: allowedImages.enabled, patterns: [...allowedImages.patterns] },
+    ...carriedOptions('engine', blocks),
   };
 }
 
-/** The cluster's part of the settings, whether or not it is enabled. */
-export function clusterSpec(settings: Settings): ClusterSpec {
+/** The cluster's part of the settings and blocks, whether or not it is enabled. */
+export function clusterSpec(settings: Settings, blocks: Blocks): ClusterSpec {
   const { version, port, options, ingress } = settings.kubernetes;
   return {
     version,
@@ -90,7 +93,14 @@ export function clusterSpec(settings: Settings): ClusterSpec {
     spinkube: settings.experimental.kubernetes.options.spinkube,
     localhostOnly: ingress.localhostOnly,
     engine: settings.containerEngine.name,
+    ...carriedOptions('cluster', blocks),
   };
+}
+
+/** The members of the blocks that a part carries. */
+function carriedOptions<P extends Part>(part: P, blocks: Blocks): CarriedOptions[P] {
+  const names = new Set(BLOCK_FIELDS.filter((field) => field.part === part).map(({ path }) => path.split('.')[0]));
+  return Object.assign({}, ...Object.entries(blocks).map(([name, block]) => (names.has(name) ? block : {})));
 }
 
 /** The desired machine, engine and cluster. */
@@ -104,16 +114,23 @@ export interface Goal {
   resetCluster?: true;
 }
 
-/** The desired state that the controllers converge to. */
-export interface DesiredBackend {
+/** The desired state that the controllers converge to: settings, blocks and power. */
+export interface DesiredBackend extends Blocks {
   settings: Settings;
-  /** Of the machine, beside the settings. */
-  machine: MachineOptions;
   power: 'started' | 'stopped';
 }
 
+/** Without anything else that the object may have. */
+export function backendOf(state: DesiredBackend): DesiredBackend {
+  return { settings: state.settings, ...blocksOf(state), power: state.power };
+}
+
 /** The goal that a desired state describes on this driver. */
-export function goalOf({ settings, machine, power }: DesiredBackend, driver: DriverInfo): Goal {
-  const goal: Goal = { on: power === 'started', machine: machineSpec(settings, machine), engine: engineSpec(settings) };
-  return driver.hasCluster && settings.kubernetes.enabled ? { ...goal, cluster: clusterSpec(settings) } : goal;
+export function goalOf({ settings, power, ...blocks }: DesiredBackend, driver: DriverInfo): Goal {
+  const goal: Goal = {
+    on: power === 'started',
+    machine: machineSpec(settings, blocks),
+    engine: engineSpec(settings, blocks),
+  };
+  return driver.hasCluster && settings.kubernetes.enabled ? { ...goal, cluster: clusterSpec(settings, blocks) } : goal;
 }

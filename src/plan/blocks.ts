@@ -7,6 +7,7 @@ import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import type { Change, Plan } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
+import { supportOf } from './drift.ts';
 import { type ExtensionGate, extensionBlock } from './extension-changes.ts';
 
 /** What can block a change. `lockedBy` names the source of the locks. */
@@ -27,7 +28,7 @@ export function blockOf(
   if (isLocked(locks, path)) {
     return { by: 'lock', message: lockMessage(path, lockedBy) };
   }
-  const support = driver.support[path];
+  const support = supportOf(driver, path);
   const reserved = reservedPath(support, difference);
   if (reserved !== undefined) {
     const message = `"${difference.key}" cannot be shared with the ${driver.name} driver: its machine uses ${reserved} itself.`;

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import type { Blocks } from '../settings/blocks.gen.ts';
 import type { Severity, WantedForwards } from './plan.gen.ts';
 
 export type {
@@ -25,11 +25,12 @@ export const SEVERITIES: readonly Severity[] = ['none', 'live', 'restart', 'rese
 /** A port of a service: the key of a forward. */
 export type ForwardKey = Pick<WantedForwards['entries'][number], 'namespace' | 'service' | 'k8sPort'>;
 
-/** The state that a plan was compared with, for saved plans and for the rollback. Settings may contain secrets. */
-export interface LiveState {
+/**
+ * The state that a plan was compared with, for saved plans and for the rollback. Settings may contain secrets. Another application has no
+ * blocks.
+ */
+export interface LiveState extends Partial<Blocks> {
   settings: JsonObject;
-  /** Absent for another application, which has none. */
-  machine?: MachineOptions;
   locks: JsonObject;
   /** Desired power. */
   power: 'started' | 'stopped';

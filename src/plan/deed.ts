@@ -8,7 +8,7 @@ import type { ForwardSteps, ForwardsReport } from './port-forwards.ts';
 /** What carries a plan out, without its blocked changes: one write of the desired state, and the steps that follow it. */
 export interface Deed {
   /** The desired state to write; members that nothing changes are those in force. `power`: absent where the request does not manage it. */
-  next: Pick<DesiredBackend, 'settings' | 'machine'> & Partial<Pick<DesiredBackend, 'power'>>;
+  next: Omit<DesiredBackend, 'power'> & Partial<Pick<DesiredBackend, 'power'>>;
   /** The settings that differ, as a body of `PUT /v1/settings`; absent where none does. */
   patch?: JsonObject;
   steps: DeedSteps;

@@ -1,17 +1,17 @@
-import type { ManagedPath } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Blocks, PartialBlocks } from '../settings/blocks.gen.ts';
+import { isBlockPath, managedLeaves, treeOf } from '../settings/blocks.ts';
 import { sameValue } from '../settings/canonical.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
-import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS, type MachineOptions } from '../settings/machine-options.gen.ts';
-import { mergeMachineOptions, type PartialMachineOptions } from '../settings/machine-options.ts';
-import { mergeSettings } from '../settings/merge.ts';
+import type { ManagedPath } from '../settings/field.ts';
+import { MANAGED_FIELDS } from '../settings/fields.ts';
+import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
+import { mergeBlocks, mergeSettings } from '../settings/merge.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
 import type { PlanRequest } from './change.ts';
 
-/** A setting, or a map entry, that differs from the request. */
+/** A setting, a field of a block, or an entry of a map, that differs from the request. */
 export interface Difference {
   path: ManagedPath;
   key?: string;
@@ -23,17 +23,24 @@ export interface Difference {
 /** This map changes by installing and uninstalling, never by writing settings. */
 export const EXTENSIONS: SettingPath = 'application.extensions.installed';
 
+/** Settings and blocks. Another application has no blocks. */
+type Managed = { settings: Settings } & PartialBlocks;
+
 /**
- * The differences between request and live settings, in schema order. Values are compared in canonical form. Arrays are
+ * The differences between a request and what is in force, in schema order. Values are compared in canonical form. Arrays are
  * whole values; maps are compared by entry, and entries not mentioned stay unless the map is pruned. Throws
  * `ERR_SETTINGS_INVALID` for a null outside a map.
  */
-export function differences(live: Settings, request: Pick<PlanRequest, 'settings' | 'prune'>): Difference[] {
-  const requested = new Map(leaves(request.settings));
-  return FIELDS.flatMap(({ path, type }) => {
+export function differences(
+  live: Managed,
+  request: Pick<PlanRequest, 'settings' | 'prune' | keyof Blocks>,
+): Difference[] {
+  const tree = treeOf(live);
+  const requested = new Map(managedLeaves(request));
+  return MANAGED_FIELDS.flatMap(({ path, type }) => {
     const pruned = type.startsWith('map<') && request.prune.includes(path);
     if (path === 'version' || !(requested.has(path) || pruned)) return [];
-    const before = leafAt(live, path);
+    const before = leafAt(tree, path);
     const after = requested.get(path);
     if (type.startsWith('map<')) return entryDifferences(path, before, after, pruned);
     if (after === undefined) return [];
@@ -45,34 +52,14 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
   });
 }
 
-/** The same for the `machine` block, whose values are canonical already. */
-export function machineDifferences(
-  live: MachineOptions,
-  { machine = {}, prune }: Pick<PlanRequest, 'machine' | 'prune'>,
-): Difference[] {
-  return MACHINE_FIELDS.flatMap(({ path, type }) => {
-    const before = leafAt({ machine: live }, path);
-    const after = leafAt({ machine: { ...machine } }, path);
-    if (type === 'map') return entryDifferences(path, before, after, prune.includes(path));
-    if (before === undefined || after === undefined || equal(before, after)) return [];
-    return [{ path, action: 'update' as const, before, after }];
-  });
-}
-
-/** The options once these differences are resolved; `live` itself where none is of the machine. */
-export function machineOptionsAfter(live: MachineOptions, resolved: readonly Difference[]): MachineOptions {
-  const block: JsonObject = {};
-  for (const { path, key, after } of resolved) {
-    if (!isMachinePath(path)) continue;
-    if (key === undefined) setLeaf(block, path, after ?? null);
-    else setLeaf(block, path, { ...entriesOf(leafAt(block, path)), [key]: after ?? null });
+/** The blocks once these differences are resolved; a block in which nothing differs is the one of `live`. */
+export function blocksAfter(live: Blocks, resolved: readonly Difference[]): Blocks {
+  const changes: JsonObject = {};
+  for (const { path, key, after = null } of resolved) {
+    if (!isBlockPath(path)) continue;
+    setLeaf(changes, path, key === undefined ? after : { ...entriesOf(leafAt(changes, path)), [key]: after });
   }
-  return block.machine === undefined ? live : mergeMachineOptions(live, block.machine as PartialMachineOptions);
-}
-
-/** Whether a path names a member of the `machine` block. */
-export function isMachinePath(path: string): boolean {
-  return MACHINE_FIELDS.some((field) => field.path === path);
+  return mergeBlocks(live, changes);
 }
 
 /**
@@ -83,7 +70,7 @@ export function patchOf(resolved: readonly Difference[], live: Settings): JsonOb
   const payload: JsonObject = {};
   const maps = new Map<ManagedPath, Map<string, JsonValue>>();
   for (const { path, key, after } of resolved) {
-    if (path === EXTENSIONS || isMachinePath(path)) continue;
+    if (path === EXTENSIONS || isBlockPath(path)) continue;
     if (key === undefined) {
       if (after !== undefined) setLeaf(payload, path, after);
       continue;
@@ -118,7 +105,7 @@ function entryDifferences(
       if (old !== undefined) entryChanges.push({ path, key, action: 'delete', before: old });
     } else if (old === undefined) {
       entryChanges.push({ path, key, action: 'create', after: value });
-    } else if (old !== value) {
+    } else if (!equal(old, value)) {
       entryChanges.push({ path, key, action: 'update', before: old, after: value });
     }
   }
@@ -129,7 +116,7 @@ function entriesOf(map: JsonValue | undefined): JsonObject {
   return isObject(map) ? map : {};
 }
 
-function nullOutsideMap(path: SettingPath): RdError {
+function nullOutsideMap(path: ManagedPath): RdError {
   return new RdError('ERR_SETTINGS_INVALID', `"${path}" cannot be null: only an entry of a map can be removed.`, {
     advice: 'Leave the field out to leave it alone, or write the value that it should have.',
   });

@@ -7,13 +7,15 @@ import type {
   LiveRoom,
   MachineSpec,
   MachineStatus,
-  ManagedPath,
+  Support,
+  SupportMatrix,
 } from '../drivers/driver.ts';
-import type { JsonValue } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import { sameValue } from '../settings/canonical.ts';
-import type { Effect } from '../settings/field.ts';
+import type { Effect, ManagedPath, Part } from '../settings/field.ts';
+import { BLOCK_FIELDS } from '../settings/fields.gen.ts';
 import { fieldAt } from '../settings/fields.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
 
 /** The settings behind a member of a spec. */
 export interface Member<S> {
@@ -57,9 +59,7 @@ export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
   },
   { path: 'virtualMachine.memoryInGB', value: (spec) => spec.memoryGiB },
   { path: 'virtualMachine.numberCPUs', value: (spec) => spec.cpus },
-  { path: 'machine.mounts', value: (spec) => spec.mounts },
-  { path: 'machine.hostPorts', value: (spec) => [...spec.hostPorts] },
-  { path: 'machine.pauseAfterMinutes', value: (spec) => spec.pauseAfterMinutes },
+  ...carriedBy('machine'),
 ];
 
 export const ENGINE_MEMBERS: readonly Member<EngineSpec>[] = [
@@ -76,6 +76,7 @@ export const ENGINE_MEMBERS: readonly Member<EngineSpec>[] = [
     value: (spec) => [...spec.allowedImages.patterns],
     matters: (desired) => desired.allowedImages.enabled,
   },
+  ...carriedBy('engine'),
 ];
 
 /** A desired version of `''` lets the service choose, so any running version is acceptable. */
@@ -87,7 +88,17 @@ export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
   { path: 'kubernetes.options.traefik', value: (spec) => spec.traefik },
   { path: 'kubernetes.port', value: (spec) => spec.port },
   { path: 'kubernetes.ingress.localhostOnly', value: (spec) => spec.localhostOnly },
+  ...carriedBy('cluster'),
 ];
+
+/** A block's fields have the place in the specification of their part that they have in the block (`carriedOptions`). */
+function carriedBy(part: Part): Member<object>[] {
+  return BLOCK_FIELDS.filter((field) => field.part === part).map(({ path, default: value }) => {
+    const place = path.slice(path.indexOf('.') + 1);
+    // What was started before there was such a field runs with its default.
+    return { path, value: (spec) => leafAt(spec as JsonObject, place) ?? value };
+  });
+}
 
 /** How a running part differs from its desired spec, by setting. */
 export interface Drift {
@@ -97,9 +108,14 @@ export interface Drift {
   restart: ManagedPath[];
 }
 
+/** How a driver supports a setting or a field of a block. */
+export function supportOf({ name, support }: { name: string; support: SupportMatrix }, path: ManagedPath): Support {
+  return support[path] ?? { level: 'unsupported', reason: `the ${name} driver has nothing that it applies to` };
+}
+
 /** Settings that the driver does not enforce are ignored: nothing running depends on them. */
 export function isEnforced(path: ManagedPath, driver: DriverInfo): boolean {
-  return driver.support[path].level === 'enforced';
+  return supportOf(driver, path).level === 'enforced';
 }
 
 /** True where a running backend accepts any new value, according to the schema or this driver. */
@@ -110,8 +126,7 @@ export function isLive(path: ManagedPath, driver: DriverInfo): boolean {
 /** What a change costs by default, on each kind of backend; empty for unknown paths. */
 export function effectsOf(path: string): Effect[] {
   const effect = fieldAt(path)?.effect;
-  if (effect) return [effect.lima, effect.wsl];
-  return MACHINE_FIELDS.flatMap((field) => (field.path === path ? [field.effect] : []));
+  return effect ? [effect.lima, effect.wsl] : [];
 }
 
 /** Settings of which a running machine accepts some values live; others need a restart. */
@@ -165,8 +180,6 @@ function driftOf<S>(
 function same(path: ManagedPath, running: JsonValue, desired: JsonValue): boolean {
   return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
 }
-
-export type Part = 'machine' | 'engine' | 'cluster';
 
 const OWNERS: readonly [Part, readonly { path: ManagedPath }[]][] = [
   ['machine', MACHINE_MEMBERS],

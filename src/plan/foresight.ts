@@ -1,4 +1,4 @@
-import type { JsonValue } from '../json.ts';
+import { defined, type JsonValue } from '../json.ts';
 import type { Change, ForeseenDrift, Plan, PlanRequest, Sensitive } from './change.ts';
 import type { PlannedDeed } from './deed.ts';
 import { openChanges } from './deferral.ts';
@@ -40,12 +40,9 @@ export function foreseenDrift({ request, plan, after, by, ...kept }: ForesightIn
     return [
       {
         ...{ profile: profile.name, path },
-        ...(key === undefined ? {} : { key }),
-        ...(wanted === undefined ? {} : { after: wanted }),
+        ...defined({ key, after: wanted }),
         ...{ heal, state },
-        ...(until === undefined ? {} : { until }),
-        ...(message === undefined ? {} : { message }),
-        ...(place === undefined ? {} : { place }),
+        ...defined({ until, message, place }),
       },
     ];
   });

@@ -1,7 +1,7 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
+import { defined, isObject, type JsonValue } from '../json.ts';
+import { treeOf } from '../settings/blocks.ts';
+import { MANAGED_FIELDS } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 import { equal } from '../settings/own.ts';
 import type { StatedSource } from './apply.gen.ts';
 import type { DesiredBackend } from './backend.ts';
@@ -39,9 +39,7 @@ export function lastingChanges({ changes }: Pick<HistoryEntry, 'changes'>): Reco
 /** The changes of port forwards that carry out a plan. */
 export function recordedForwards({ changes }: Pick<Plan, 'changes'>): RecordedChange[] {
   return changes.flatMap(({ path, key, before, after, blocked }) =>
-    path !== FORWARDS_PATH || key === undefined || blocked
-      ? []
-      : [{ path, key, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }],
+    path !== FORWARDS_PATH || key === undefined || blocked ? [] : [{ path, key, ...defined({ before, after }) }],
   );
 }
 
@@ -60,16 +58,13 @@ export function withSources(
 
 /** What differs between two desired states, in schema order. */
 export function recordedChanges(before: DesiredBackend, after: DesiredBackend): RecordedChange[] {
-  const documents = [before, after].map(({ settings, machine }): JsonObject => ({ ...settings, machine }));
-  const [old = {}, next = {}] = documents;
-  const changes = [...FIELDS, ...MACHINE_FIELDS].flatMap((field): RecordedChange[] => {
-    const { path } = field;
+  const [old, next] = [treeOf(before), treeOf(after)];
+  const changes = MANAGED_FIELDS.flatMap(({ path, type, sensitive }): RecordedChange[] => {
     const from = leafAt(old, path);
     const to = leafAt(next, path);
     if (path === 'version' || equal(from, to)) return [];
-    if (field.type.startsWith('map')) return entryChanges(path, from, to);
-    const mask = 'sensitive' in field && field.sensitive;
-    return [changeOf({ path }, from, to, mask)];
+    if (type.startsWith('map')) return entryChanges(path, from, to);
+    return [changeOf({ path }, from, to, sensitive)];
   });
   if (before.power !== after.power) changes.push({ path: 'state', before: before.power, after: after.power });
   return changes;

@@ -1,6 +1,5 @@
 import { isObject, type JsonValue } from '../json.ts';
-import { leafAt, leaves } from '../settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import { managedLeaves } from '../settings/blocks.ts';
 import type { MaintenanceWindow } from '../settings/maintenance-window.ts';
 import type { WatchRules } from '../settings/watch-rules.ts';
 import type { Change, PlanRequest } from './change.ts';
@@ -35,16 +34,13 @@ export function changeName({ path, key }: Pick<Change, 'path' | 'key'>): string 
 const WHOLE = '*';
 
 /** The fields that a request decides: paths, and for maps their keys, or `*` where it is exclusive. */
-function managed({ settings, machine, state, prune, portForwards }: PlanRequest): Map<string, Set<string>> {
+function managed(request: PlanRequest): Map<string, Set<string>> {
+  const { state, prune, portForwards } = request;
   const fields = new Map<string, Set<string>>();
   const add = (path: string, keys: readonly string[]) => fields.set(path, new Set(keys));
   const addValue = (path: string, value: JsonValue) =>
     add(path, isObject(value) && !prune.includes(path) ? Object.keys(value) : [WHOLE]);
-  for (const [path, value] of leaves(settings)) if (path !== 'version') addValue(path, value);
-  for (const { path } of MACHINE_FIELDS) {
-    const value = leafAt({ machine: machine ?? {} }, path);
-    if (value !== undefined) addValue(path, value);
-  }
+  for (const [path, value] of managedLeaves(request)) if (path !== 'version') addValue(path, value);
   for (const path of prune) add(path, [WHOLE]);
   if (state !== 'unmanaged') add('state', [WHOLE]);
   if (portForwards) {

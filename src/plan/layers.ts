@@ -1,7 +1,8 @@
-import type { DriverInfo, ManagedPath, Support } from '../drivers/driver.ts';
+import type { DriverInfo, SupportMatrix } from '../drivers/driver.ts';
 import type { JsonObject } from '../json.ts';
-import type { Platform } from '../settings/field.ts';
-import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import type { Blocks } from '../settings/blocks.gen.ts';
+import { blocksOf } from '../settings/blocks.ts';
+import type { ManagedPath, Platform } from '../settings/field.ts';
 import { maskedSettings } from './secrets.ts';
 
 /** A deployment profile as a layer of settings. */
@@ -39,8 +40,11 @@ export interface FirstRun {
   defaults?: string;
 }
 
-/** The document of `GET /v2/settings/layers`. A non-empty secret reads `{ "sensitive": true }`. */
-export interface SettingLayers extends LayerFacts {
+/**
+ * The document of `GET /v2/settings/layers`, with the blocks in force, which are absent for another application. A non-empty secret reads
+ * `{ "sensitive": true }`.
+ */
+export interface SettingLayers extends LayerFacts, Partial<Blocks> {
   kind: 'SettingLayers';
   formatVersion: 1;
   /** Where it comes from: a running service, the files without one, or another application. */
@@ -49,13 +53,11 @@ export interface SettingLayers extends LayerFacts {
   inForce: JsonObject;
   /** The stored settings; absent before the first run. */
   stored?: JsonObject;
-  /** The `machine` block in force; absent for another application. */
-  machine?: MachineOptions;
   /** The driver's support of each setting; absent while no driver is known. */
   driver?: {
     name: string;
     simulated: boolean;
-    support: Readonly<Record<ManagedPath, Support>>;
+    support: SupportMatrix;
     /** Settings that it applies without a restart. */
     liveFields: readonly ManagedPath[];
   };
@@ -64,9 +66,9 @@ export interface SettingLayers extends LayerFacts {
 /** The layers, with secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
-  current: Pick<SettingLayers, 'basis' | 'inForce' | 'stored' | 'machine'> & { driver?: DriverInfo },
+  current: Pick<SettingLayers, 'basis' | 'inForce' | 'stored' | keyof Blocks> & { driver?: DriverInfo },
 ): SettingLayers {
-  const { basis, inForce, stored, machine, driver } = current;
+  const { basis, inForce, stored, driver } = current;
   const { defaultsProfile, lockedProfile } = facts;
   return {
     kind: 'SettingLayers',
@@ -80,7 +82,7 @@ export function settingLayers(
     ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: maskedSettings(lockedProfile.settings) } } : {}),
     inForce: maskedSettings(inForce),
     ...(stored ? { stored: maskedSettings(stored) } : {}),
-    ...(machine ? { machine } : {}),
+    ...blocksOf(current),
     ...(driver ? { driver: driverPart(driver) } : {}),
   };
 }

@@ -1,28 +1,20 @@
 import { PATTERNS, patternWarnings } from '../allowed-images/pattern.ts';
 import type { DriverInfo } from '../drivers/driver.ts';
 import { defined, digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Blocks } from '../settings/blocks.gen.ts';
+import { blocksOf, isBlockPath, treeOf } from '../settings/blocks.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
-import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { ENGINE_NAMES, goalOf, installedVersion, isUp, machineSpec, type Observed } from './backend.ts';
+import { ENGINE_NAMES, goalOf, installedVersion, isUp, type Observed } from './backend.ts';
 import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
 import type { Change, Plan, Sensitive, Target } from './change.ts';
 import { type Consequences, consequencesOf, mayDowngrade } from './consequences.ts';
 import type { PlannedDeed } from './deed.ts';
-import {
-  type Difference,
-  differences,
-  EXTENSIONS,
-  isMachinePath,
-  machineDifferences,
-  machineOptionsAfter,
-  patchOf,
-  settingsAfter,
-} from './diff.ts';
-import { isEnforced, machineDrift } from './drift.ts';
+import { blocksAfter, type Difference, differences, EXTENSIONS, patchOf, settingsAfter } from './diff.ts';
+import { isEnforced, supportOf } from './drift.ts';
 import { deniedImages, extensionCost, extensionGate, extensionSteps, refusedExtensions } from './extension-changes.ts';
 import { included, type PartialRequest } from './leave-out.ts';
 import { type ForwardsReport, forwardsWithout, NO_FORWARDS, planForwards } from './port-forwards.ts';
@@ -33,11 +25,11 @@ import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { summarize } from './summary.ts';
 import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
-export interface PlanInput {
+/** With the blocks in force. */
+export interface PlanInput extends Blocks {
   request: PartialRequest;
   /** The settings in force. */
   live: Settings;
-  machine: MachineOptions;
   /** Desired power in force. */
   power: 'started' | 'stopped';
   /** Lock record; `lockedBy` names its source, for messages. */
@@ -64,24 +56,21 @@ export interface PlanInput {
 export function makePlan(input: PlanInput): PlannedDeed {
   const { request, live, power, driver, observed, target, generation } = input;
   const isIncluded = included(request);
-  const settingDifferences = differences(live, request).filter(isIncluded);
+  const differing = differences({ ...blocksOf(input), settings: live }, request).filter(isIncluded);
   const wishes = (request.wishes ?? []).filter((path) => isIncluded({ path }));
   const asked = isIncluded({ path: 'state' }) ? request.state : 'unmanaged';
   const powerAfter = asked === 'unmanaged' ? power : asked;
-  const extensions = extensionGate(powerAfter, allowedExtensions(input, settingDifferences));
+  const extensions = extensionGate(powerAfter, allowedExtensions(input, differing));
   const judged: Judged[] = [
-    ...settingDifferences.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
-    ...refusedExtensions({ live, requested: request.settings, isIncluded }, settingDifferences, extensions),
-    ...unsupportedUnchanged(input, wishes, settingDifferences),
-    ...machineDifferences(input.machine, request)
-      .filter(isIncluded)
-      .map((difference) => ({ difference, blocked: blockOf(difference, input) })),
+    ...differing.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
+    ...refusedExtensions({ live, requested: request.settings, isIncluded }, differing, extensions),
+    ...unsupportedUnchanged(input, wishes, differing),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const patch = patchOf(open, live);
   const desired = patch ? mergeSettings(live, patch) : live;
-  const machine = machineOptionsAfter(input.machine, open);
-  const goal = goalOf({ settings: desired, machine, power: powerAfter }, driver);
+  const next = { settings: desired, ...blocksAfter(blocksOf(input), open) };
+  const goal = goalOf({ ...next, power: powerAfter }, driver);
   const consequences = consequencesOf(goal, observed, driver);
   const at: Circumstances = { ...consequences, desired };
   const changes = judged.map(({ difference, blocked, cost }) =>
@@ -141,7 +130,7 @@ export function makePlan(input: PlanInput): PlannedDeed {
   return {
     plan: { ...plan, tag: tagOf(plan) },
     deed: {
-      next: { settings: desired, machine, ...(asked === 'unmanaged' ? {} : { power: asked }) },
+      next: { ...next, ...(asked === 'unmanaged' ? {} : { power: asked }) },
       ...defined({ patch }),
       steps: { extensions: steps, forwards: forwards.steps },
       after: { settings, ...defined({ forwards: forwards.after }) },
@@ -165,14 +154,16 @@ function outdatedText(reason: string): string {
  * rejected on one computer and ignored on another.
  */
 function unsupportedUnchanged(
-  { live, driver }: PlanInput,
+  input: PlanInput,
   wishes: readonly string[],
-  settingDifferences: readonly Difference[],
+  differences: readonly Difference[],
 ): Judged[] {
-  const differing = new Set(settingDifferences.map(({ path }) => path));
+  const { driver } = input;
+  const tree = treeOf({ ...blocksOf(input), settings: input.live });
+  const differing = new Set(differences.map(({ path }) => path));
   return wishes.flatMap((name) => {
     const path = fieldAt(name)?.path;
-    const after = path && leafAt(live, path);
+    const after = path && leafAt(tree, path);
     // A missing map entry is not desired, and a listed one either differs or exists.
     if (path === undefined || after === undefined || isObject(after) || differing.has(path)) return [];
     const difference: Difference = { path, action: 'update', before: after, after };
@@ -191,9 +182,9 @@ interface Judged {
 /** The allow list of extensions after all changes that are not blocked. */
 function allowedExtensions(
   input: PlanInput,
-  settingDifferences: readonly Difference[],
+  differing: readonly Difference[],
 ): Settings['application']['extensions']['allowed'] {
-  const open = settingDifferences.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
+  const open = differing.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
   return settingsAfter(input.live, open).application.extensions.allowed;
 }
 
@@ -208,7 +199,7 @@ function changeOf(difference: Difference, cost: Cost): Change {
   const replaced = cost.severity === 'reset' || (path === 'containerEngine.name' && cost.severity === 'restart');
   return {
     path,
-    ...(key === undefined ? {} : { key }),
+    ...defined({ key }),
     action: action === 'update' && replaced ? 'replace' : action,
     ...(before === undefined ? {} : { before: shown(before, mask) }),
     ...(after === undefined ? {} : { after: shown(after, mask) }),
@@ -252,21 +243,26 @@ function machineProblems({ machine }: Observed): string[] {
 function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
   return [...new Set(paths)].flatMap((name) => {
     const path = fieldAt(name)?.path;
-    const support = path && driver.support[path];
+    const support = path && supportOf(driver, path);
     if (support?.level !== 'stored' || support.reason === undefined) return [];
     return [`"${path}" is stored and has no effect with the ${driver.name} driver: ${support.reason}.`];
   });
 }
 
 /** Reasons, as clauses, why the running backend needs a restart to match the live settings; empty when it does not. */
-function pendingRestart({ live, machine, observed, driver }: PlanInput): string[] {
+function pendingRestart(input: PlanInput): string[] {
+  const { live, observed, driver } = input;
   const reasons = Object.entries(restartReasons(live, observed, driver, live)).map(
     ([path, { current, desired }]) =>
       `${path}: runs with ${JSON.stringify(current)}, should be ${JSON.stringify(desired)}`,
   );
-  if (observed.machine.state !== 'on') return reasons;
-  const { restart } = machineDrift(observed.machine, machineSpec(live, machine), driver);
-  return [...reasons, ...restart.filter(isMachinePath).map((path) => `${path}: the machine runs with another value`)];
+  const inForce = goalOf({ settings: live, ...blocksOf(input), power: 'started' }, driver);
+  const { machine, engines, cluster } = consequencesOf(inForce, observed, driver);
+  const parts = Object.entries({ machine, engine: engines[inForce.engine.name], cluster });
+  const options = parts.flatMap(([part, { drift }]) =>
+    (drift?.restart ?? []).filter(isBlockPath).map((path) => `${path}: the ${part} runs with another value`),
+  );
+  return [...reasons, ...options];
 }
 
 /** The change of power, if requested. A start may delete the data of a cluster that is newer than the desired one. */

@@ -1,8 +1,9 @@
 import { RdError, type SettingsFinding } from '../errors.ts';
+import { defined } from '../json.ts';
+import { readBlocks } from '../settings/blocks.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import { explain, formatFinding } from '../settings/issue.ts';
 import { valueAt } from '../settings/leaf-paths.ts';
-import { readMachineOptions } from '../settings/machine-options.ts';
 import { withoutRemovals } from '../settings/merge.ts';
 import { pastClause } from '../settings/past.ts';
 import { unknownKeys, type ValidateContext, validate } from '../settings/validate.ts';
@@ -14,7 +15,7 @@ export const INVALID_ADVICE = 'Fix these errors and retry; nothing was changed.'
 
 /**
  * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
- * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block, or because there are too many of them.
+ * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the blocks, or because there are too many of them.
  */
 export function checkedRequest<R extends PlanRequest>(body: R, context: ValidateContext): R {
   refuseTooLarge(body);
@@ -30,11 +31,11 @@ export function checkedRequest<R extends PlanRequest>(body: R, context: Validate
     ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
       pointer,
       message: `"${path}" is not a setting${pastClause(path)}`,
-      ...(suggestion === undefined ? {} : { suggestion }),
+      ...defined({ suggestion }),
     })),
   ];
-  const { options: machine, problems } = readMachineOptions(body.machine ?? {});
-  findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
+  const { blocks, problems } = readBlocks(body);
+  findings.push(...problems.map(({ part: _, ...finding }) => finding));
   if (findings.length > 0) {
     const details = findings.map(formatFinding);
     throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', {
@@ -43,5 +44,5 @@ export function checkedRequest<R extends PlanRequest>(body: R, context: Validate
       advice: INVALID_ADVICE,
     });
   }
-  return { ...body, settings, ...(body.machine ? { machine } : {}) };
+  return { ...body, settings, ...blocks };
 }

@@ -1,7 +1,8 @@
-import type { ClusterSpec, DriverInfo, ManagedPath } from '../drivers/driver.ts';
+import type { ClusterSpec, DriverInfo } from '../drivers/driver.ts';
 import type { JsonValue } from '../json.ts';
+import { DEFAULT_BLOCKS } from '../settings/blocks.gen.ts';
+import type { ManagedPath } from '../settings/field.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import {
   busyEngines,
@@ -65,7 +66,7 @@ const ORDER: readonly SettingPath[] = [
 /**
  * Settings in which `after` differs from the running backend such that it needs a restart, in wire order. Empty while
  * nothing runs. An engine is compared with whichever one runs. `before` are the settings in force: parts that do not
- * run are compared with them, and ignored without them. The `machine` block of a profile is no part of it: the wire does not know it.
+ * run are compared with them, and ignored without them. The blocks of a profile are no part of it: the wire does not know them.
  */
 export function restartReasons(
   after: Settings,
@@ -90,7 +91,7 @@ export function restartReasons(
 
   function machineReasons() {
     if (observed.machine.state !== 'on') return;
-    const drift = machineDrift(observed.machine, machineSpec(after, DEFAULT_MACHINE_OPTIONS), driver);
+    const drift = machineDrift(observed.machine, machineSpec(after, DEFAULT_BLOCKS), driver);
     collect(MACHINE_MEMBERS, observed.machine.spec, drift);
   }
 
@@ -99,7 +100,7 @@ export function restartReasons(
     const names = [name, ...ENGINE_NAMES.filter((other) => other !== name)];
     const running = names.map((each) => observed.engines[each]).find(({ state }) => state === 'running');
     if (running?.state === 'running') {
-      collect(ENGINE_MEMBERS, running.spec, engineDrift(running.spec, engineSpec(after), driver));
+      collect(ENGINE_MEMBERS, running.spec, engineDrift(running.spec, engineSpec(after, DEFAULT_BLOCKS), driver));
     }
     const other = busyEngines(observed).find((busy) => busy !== name);
     if (other) note('containerEngine.name', other);
@@ -108,9 +109,9 @@ export function restartReasons(
   function clusterReasons() {
     const { cluster } = observed;
     const { enabled, version } = after.kubernetes;
-    const running = cluster.state === 'running' ? cluster.spec : before && clusterSpec(before);
+    const running = cluster.state === 'running' ? cluster.spec : before && clusterSpec(before, DEFAULT_BLOCKS);
     if (running) {
-      const drift = clusterDrift(running, clusterSpec(after), driver);
+      const drift = clusterDrift(running, clusterSpec(after, DEFAULT_BLOCKS), driver);
       // While the cluster is off, of its options only the Spin operator requires a restart.
       const counts = ({ path }: Member<ClusterSpec>) => enabled || path === SPIN_OPERATOR;
       collect(CLUSTER_MEMBERS.filter(counts), running, drift);

@@ -3,10 +3,11 @@ import type { DriverInfo } from '../drivers/driver.ts';
 import { type ErrorCode, RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { parseByteSize } from '../settings/canonical.ts';
+import type { Part } from '../settings/field.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { OnFailure } from './apply.gen.ts';
-import { type DesiredBackend, goalOf, type Observed } from './backend.ts';
+import { backendOf, type DesiredBackend, goalOf, type Observed } from './backend.ts';
 import { consequencesOf } from './consequences.ts';
 import { recordedChanges } from './history.ts';
 
@@ -17,7 +18,7 @@ export interface EarlierState extends DesiredBackend {
 
 export type { OnFailure };
 
-export type BackendPart = 'machine' | 'engine' | 'cluster';
+export type BackendPart = Part;
 
 /** Each in the one before. */
 const PARTS: readonly BackendPart[] = ['machine', 'engine', 'cluster'];
@@ -207,7 +208,6 @@ export function returnObstacle(
 
 /** Whether two desired states are the same; stored ones have been through JSON. */
 export function isSame(one: DesiredBackend, other: DesiredBackend): boolean {
-  const plain = ({ settings, machine, power }: DesiredBackend) =>
-    JSON.parse(JSON.stringify({ settings, machine, power }));
+  const plain = (state: DesiredBackend) => JSON.parse(JSON.stringify(backendOf(state)));
   return isDeepStrictEqual(plain(one), plain(other));
 }

@@ -1,8 +1,8 @@
-import type { ManagedPath } from '../drivers/driver.ts';
+import type { ManagedPath, Part } from '../settings/field.ts';
 import { busyEngines, clusterHasProcess, installedVersion } from './backend.ts';
 import type { Change } from './change.ts';
 import type { Consequence, Consequences } from './consequences.ts';
-import type { Part } from './drift.ts';
+
 import type { Cost } from './severity.ts';
 
 /**

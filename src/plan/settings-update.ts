@@ -1,9 +1,9 @@
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
 import { RdError, type RdErrorOptions } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
+import { defined, type JsonObject } from '../json.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import type { Platform } from '../settings/field.ts';
-import { fieldAt } from '../settings/fields.ts';
+import { settingAt } from '../settings/fields.ts';
 import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { changedPaths, mergeSettings } from '../settings/merge.ts';
 import { migrate, versionProblem } from '../settings/migrate.ts';
@@ -71,11 +71,7 @@ export function validateContext(current: Settings, context: UpdateContext): Vali
     current,
     platform: host.platform,
     arch: host.arch,
-    ...(host.osVersion === undefined ? {} : { osVersion: host.osVersion }),
-    ...(locks === undefined ? {} : { locked: locks }),
-    ...(locksFirst === undefined ? {} : { locksFirst }),
-    ...(diskBytes === undefined ? {} : { diskBytes }),
-    ...(kubernetesVersions === undefined ? {} : { kubernetesVersions }),
+    ...defined({ osVersion: host.osVersion, locked: locks, locksFirst, diskBytes, kubernetesVersions }),
   };
 }
 
@@ -87,7 +83,7 @@ function refusals(
   reported: ReadonlySet<string>,
 ): string[] {
   return leaves(payload).flatMap(([path, after]) => {
-    const field = fieldAt(path);
+    const field = settingAt(path);
     if (path === 'version' || reported.has(path) || !field || !isChange(field, leafAt(current, path), after)) return [];
     const blocked = blockOf({ path, action: 'update', after }, { locks: {}, driver });
     return blocked ? [blocked.message] : [];

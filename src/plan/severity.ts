@@ -1,11 +1,12 @@
-import type { DriverInfo, ManagedPath } from '../drivers/driver.ts';
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { ManagedPath, Part } from '../settings/field.ts';
 import { fieldAt } from '../settings/fields.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { busyEngines, clusterHasProcess, installedVersion, isUp } from './backend.ts';
 import type { Severity } from './change.ts';
 import type { Consequences } from './consequences.ts';
 import { mayDowngrade } from './consequences.ts';
-import { effectsOf, isEnforced, isLive, liveRange, ownerOf, type Part } from './drift.ts';
+import { effectsOf, isEnforced, isLive, liveRange, ownerOf, supportOf } from './drift.ts';
 
 /** The inputs to the cost of a change other than the setting itself. */
 export interface Circumstances extends Consequences {
@@ -26,7 +27,7 @@ export interface Cost {
  */
 export function costOf(path: ManagedPath, at: Circumstances): Cost {
   const served = SERVICE_REASONS[path];
-  if (served !== undefined && at.driver.support[path].level !== 'unsupported') return free(served);
+  if (served !== undefined && supportOf(at.driver, path).level !== 'unsupported') return free(served);
   if (!isEnforced(path, at.driver)) return free(storedReason(path, at.driver));
   return EXCEPTIONS[path]?.(at) ?? quiet(at) ?? defaultCost(path, at);
 }
@@ -161,7 +162,7 @@ function free(reason: string): Cost {
 }
 
 function storedReason(path: ManagedPath, driver: DriverInfo): string {
-  const support = driver.support[path];
+  const support = supportOf(driver, path);
   if (support.level === 'enforced') return 'does not affect the machine, engine or cluster';
   return support.reason ?? 'does not affect the machine, engine or cluster';
 }

@@ -2,7 +2,7 @@ import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import { assumed } from '../plan/assumed.ts';
-import { installedVersion, type Observed } from '../plan/backend.ts';
+import { type DesiredBackend, installedVersion, type Observed } from '../plan/backend.ts';
 import { type Consequences, consequencesOf } from '../plan/consequences.ts';
 import {
   backoffMs,
@@ -75,7 +75,7 @@ export function createControllers({
   /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
   /** What was last worked on; anything that ran before the service started is assumed to be as desired initially. */
-  let last = { settings: initial.settings, machine: initial.machine };
+  let last: DesiredBackend = { ...initial };
   /** The current desired state has been observed since it was set. */
   let fresh = false;
   /** The last completed version of the desired state. */
@@ -165,7 +165,7 @@ export function createControllers({
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    if (desired.hold?.keep !== 'as it is') last = { settings: desired.settings, machine: desired.machine };
+    if (desired.hold?.keep !== 'as it is') last = { ...desired };
     const step = nextStep(compare(now));
     if (step) calmSince = undefined;
     const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);

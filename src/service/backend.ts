@@ -10,7 +10,7 @@ import type { EventBody } from '../events/event.ts';
 import { createHostIntegration, type FollowingIntegration } from '../features/host-integration/integration.ts';
 import { prepareKey } from '../features/snapshots/adoption.ts';
 import { type Recovered, recoverBackend } from '../features/snapshots/recovery.ts';
-import type { JsonObject } from '../json.ts';
+import { defined, type JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
@@ -21,7 +21,8 @@ import { decideUpdate, refusedUpdate, type UpdateContext } from '../plan/setting
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { createMaintenance, IDLE, type Maintenance } from '../reconcile/maintenance.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../settings/blocks.gen.ts';
+import { blocksOf } from '../settings/blocks.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import {
@@ -129,7 +130,7 @@ export async function openBackend(
   const written = state && !recovered.undone ? await writtenSettings(places, host, known.entries) : undefined;
   const found = {
     settings: startup.stored,
-    machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
+    ...(state ? blocksOf(state) : DEFAULT_BLOCKS),
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: Math.max(state?.generation ?? 0, history.last) + 1,
@@ -205,7 +206,7 @@ export async function openBackend(
   const unfollow = events.follow(controllers);
   undo.push(['events', async () => unfollow()]);
   history.onOutcome((generation, { result, reason }) =>
-    events.emit({ type: 'outcome', outcome: { generation, result, ...(reason === undefined ? {} : { reason }) } }),
+    events.emit({ type: 'outcome', outcome: { generation, result, ...defined({ reason }) } }),
   );
   // After the transactions, which decide what becomes of a failure.
   history.follow(controllers, transactions.aftermath);

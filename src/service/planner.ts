@@ -5,6 +5,7 @@ import type { Covers } from '../features/snapshots/contract.ts';
 import { defined } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Log } from '../os/limited-log.ts';
+import { backendOf } from '../plan/backend.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { PlannedDeed } from '../plan/deed.ts';
@@ -23,6 +24,7 @@ import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import type { ApplyReply, WriteCounters } from '../reconcile/status-document.ts';
+import { BLOCK_NAMES } from '../settings/blocks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { DesiredSnapshot, DesiredStore, WriteResult } from '../state/desired-store.ts';
 import type { Applies, ReservedSteps } from './applies.ts';
@@ -60,7 +62,7 @@ export interface Planner {
   /** What plans are compared with now. */
   live(): LiveState;
   /**
-   * Writes settings, machine block and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
+   * Writes settings, blocks and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
    * is made first, unless the request declines it; `signal` cancels it. `onFailure`: what happens if the backend fails because of it.
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
    *   running, `ERR_SETTINGS_INVALID`, `ERR_NO_SPACE` or `ERR_SNAPSHOT` without a snapshot, `ERR_CANCELLED` by the signal, or the error of a
@@ -101,7 +103,7 @@ export function createPlanner(input: PlannerInput): Planner {
   const { store, driver, controllers, portForwards, applies, counters, covers, log, lockedBy, home } = input;
 
   function planFrom(
-    { settings, machine, power, generation }: Desired,
+    { settings, power, generation, ...blocks }: Desired,
     request: PartialRequest,
     observation: Observation = {},
     forwards: () => ForwardsReport = portForwards.list,
@@ -109,7 +111,7 @@ export function createPlanner(input: PlannerInput): Planner {
     return makePlan({
       request,
       live: settings,
-      machine,
+      ...blocks,
       power: input.idle ? 'stopped' : power,
       locks: store.locks,
       ...defined({ lockedBy }),
@@ -148,17 +150,17 @@ export function createPlanner(input: PlannerInput): Planner {
   }
 
   function decisionOn({ plan, deed }: PlannedDeed, request: PlanRequest, desired: Desired): Decision {
-    const { settings, machine, power = desired.power } = deed.next;
+    const next = { ...deed.next, power: deed.next.power ?? desired.power };
     const sent: ApplyReply['sent'] = [];
-    if (settings !== desired.settings || machine !== desired.machine) sent.push('settings');
-    if (power !== desired.power) sent.push('power');
+    if ((['settings', ...BLOCK_NAMES] as const).some((name) => next[name] !== desired[name])) sent.push('settings');
+    if (next.power !== desired.power) sent.push('power');
     // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
-    const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
+    const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
     if (sent.length === 0 && gaveUp) sent.push('retry');
     const uncovered = request.snapshot === false ? 'it was declined' : covers.impossible;
     return {
       ...{ plan, sent },
-      ...(sent.length > 0 ? { next: { settings, machine, power } } : {}),
+      ...(sent.length > 0 ? { next } : {}),
       items: sent.length > 0 ? lostItems(plan).map(({ what }) => what) : [],
       ...defined({ uncovered }),
     };
@@ -260,10 +262,10 @@ function stale(): RdError {
 }
 
 function liveState({ store, portForwards }: PlannerInput): LiveState {
-  const { settings, machine, power } = store.snapshot().desired;
+  const { settings, power, ...blocks } = backendOf(store.snapshot().desired);
   return {
     settings,
-    machine,
+    ...blocks,
     locks: store.locks,
     power,
     portForwards: portForwards.list().portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({

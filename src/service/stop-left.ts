@@ -10,9 +10,9 @@ import { type LogFile, openLog } from '../os/log-file.ts';
 import { type Environment, userHome } from '../os/user-directories.ts';
 import { failureOf } from '../reconcile/backend-wait.ts';
 import { createControllers } from '../reconcile/controllers.ts';
+import { DEFAULT_BLOCKS } from '../settings/blocks.gen.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { removeStaleConnectionFile } from '../state/connection-file.ts';
 import { lockHolder, lockHome } from '../state/home-lock.ts';
 import { requirePrivate } from '../state/ownership.ts';
@@ -88,7 +88,7 @@ export async function stopLeft({
     const settings = defaultSettings({ platform, arch: arch() });
     const controllers = createControllers({
       driver,
-      desired: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'stopped', generation: 0 },
+      desired: { settings, ...DEFAULT_BLOCKS, power: 'stopped', generation: 0 },
       clock: systemClock,
       random: Math.random,
       log: log.write,

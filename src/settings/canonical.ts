@@ -1,8 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { Field } from './field.ts';
+import type { Field, ManagedPath } from './field.ts';
 import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
 import { copyOf, equal, own } from './own.ts';
-import type { SettingPath } from './settings.gen.ts';
 
 /**
  * A copy of partial settings in stored form: synonyms replaced, cluster versions normalized, and strings such as
@@ -19,7 +18,7 @@ export function canonicalizeTexts(payload: JsonObject): JsonObject {
 }
 
 /** The form for comparing values of a setting: the stored form, with sizes in bytes. Not for storing. */
-export function canonicalValue(path: SettingPath, value: JsonValue): JsonValue {
+export function canonicalValue(path: ManagedPath, value: JsonValue): JsonValue {
   const field = fieldAt(path);
   if (!field) return value;
   const stored = storedValue(field, value);
@@ -28,7 +27,7 @@ export function canonicalValue(path: SettingPath, value: JsonValue): JsonValue {
 }
 
 /** True when both values are equivalent for this setting. An absent value only equals an absent one. */
-export function sameValue(path: SettingPath, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+export function sameValue(path: ManagedPath, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return equal(canonicalValue(path, a), canonicalValue(path, b));
 }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../json.ts';
+import { defined, isObject, type JsonObject } from '../json.ts';
 import { canonicalizeTexts } from './canonical.ts';
 import { defaultSettings } from './defaults.ts';
 import type { Platform } from './field.ts';
@@ -148,7 +148,7 @@ function unknownFindings(settings: JsonObject): Found[] {
 
 function unknownFinding(pointer: string, path: string, suggestion: string | undefined, past = ''): Found {
   const message = `unknown setting "${path}"${past}`;
-  return { code: 'unknown', part: 'key', pointer, message, ...(suggestion === undefined ? {} : { suggestion }) };
+  return { code: 'unknown', part: 'key', pointer, message, ...defined({ suggestion }) };
 }
 
 function valueFindings(

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { Field, Platform } from './field.ts';
+import type { Platform, SettingField } from './field.ts';
 import { objectOf } from './fields.ts';
 import { leafAt } from './leaf-paths.ts';
 import { copyOf, copyOfObject } from './own.ts';
@@ -42,14 +42,14 @@ export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'
 }
 
 /** A setting's default on a computer. */
-function defaultValue(field: Field, host: Omit<Host, 'memoryBytes'>): JsonValue {
+function defaultValue(field: SettingField, host: Omit<Host, 'memoryBytes'>): JsonValue {
   const own = field.defaultByPlatform?.[host.platform];
   const since = field.defaultFromKernel?.[host.platform];
   if (own === undefined || (since !== undefined && kernelOf(host) < since)) return copyOf(field.default);
   return copyOf(own);
 }
 
-function firstRunValue(field: Field, host: Host): JsonValue {
+function firstRunValue(field: SettingField, host: Host): JsonValue {
   if (
     field.path === 'virtualMachine.memoryInGB' &&
     host.memoryBytes !== undefined &&
@@ -61,7 +61,11 @@ function firstRunValue(field: Field, host: Host): JsonValue {
 }
 
 /** The two macOS 14 defaults go together: one of them beside a stored value of the other would be invalid. */
-function companionValue(field: Field, partial: JsonObject, host: Omit<Host, 'memoryBytes'>): JsonValue | undefined {
+function companionValue(
+  field: SettingField,
+  partial: JsonObject,
+  host: Omit<Host, 'memoryBytes'>,
+): JsonValue | undefined {
   if (host.platform !== 'darwin') return undefined;
   if (field.path === 'virtualMachine.mount.type' && leafAt(partial, 'virtualMachine.type') === 'qemu')
     return 'reverse-sshfs';

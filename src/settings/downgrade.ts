@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
-import { fieldAt } from './fields.ts';
+import { settingAt } from './fields.ts';
 import { leaves, setLeaf } from './leaf-paths.ts';
 import { PAST } from './past.gen.ts';
 import { RELEASES } from './releases.ts';
@@ -87,5 +87,5 @@ function placeOf(path: SettingPath, version: number): Pick<EarlierPlace, 'path' 
 }
 
 function since(path: SettingPath): number {
-  return fieldAt(path)?.since ?? Number.POSITIVE_INFINITY;
+  return settingAt(path)?.since ?? Number.POSITIVE_INFINITY;
 }

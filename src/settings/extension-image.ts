@@ -1,3 +1,4 @@
+import { defined } from '../json.ts';
 import {
   canonicalRegistry,
   HUB,
@@ -33,7 +34,7 @@ export function parseExtensionImage(text: string): ExtensionImage | undefined {
   const { name, tag } = splitTag(text);
   if (!isExtensionName(name) || (tag !== undefined && !isImageTag(tag))) return undefined;
   const { registry = HUB, rest } = splitName(name);
-  return { name, ...placeOf(registry, rest), ...(tag === undefined ? {} : { tag }) };
+  return { name, ...placeOf(registry, rest), ...defined({ tag }) };
 }
 
 /** Parses `[registry/]name[:tag]`, where the name may be empty after a registry or end in a slash. */
@@ -43,7 +44,7 @@ export function parseExtensionPattern(text: string): ExtensionPattern | undefine
   if (tag !== undefined && !isImageTag(tag)) return undefined;
   const whole = name === '' && registry !== undefined;
   if (!whole && !isRepository(name.endsWith('/') ? name.slice(0, -1) : name)) return undefined;
-  return { ...(registry === undefined ? {} : { registry }), name, ...(tag === undefined ? {} : { tag }) };
+  return { ...defined({ registry }), name, ...defined({ tag }) };
 }
 
 /**

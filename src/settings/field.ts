@@ -1,4 +1,5 @@
 import type { JsonValue } from '../json.ts';
+import type { BlockPath } from './blocks.gen.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 export type Platform = 'darwin' | 'linux' | 'win32';
@@ -37,15 +38,22 @@ export interface SettingFlagRow extends SettingFlag {
   summary: string;
 }
 
-/** One setting as `schemas/settings/v19.json` declares it. */
-export interface Field {
-  path: SettingPath;
+/** A setting, or a field of a block of a profile. */
+export type ManagedPath = SettingPath | BlockPath;
+
+/** A part of the backend, whose specification carries what it is to run with. */
+export type Part = 'machine' | 'engine' | 'cluster';
+
+/** One field as its schema declares it: a setting, or a field of a block of a profile. */
+export interface Field<Path extends ManagedPath = ManagedPath> {
+  path: Path;
   type: FieldType;
   /** The default, unless `defaultByPlatform` has an entry. */
   default: JsonValue;
   defaultByPlatform?: Readonly<Partial<Record<Platform, JsonValue>>>;
   /** Major kernel release from which the platform's own default applies; `default` before. Darwin 23 is macOS 14. */
   defaultFromKernel?: Readonly<Partial<Record<Platform, number>>>;
+  /** Accepted values; of a map, those of its entries. */
   enum?: readonly string[];
   /** Accepted synonyms, replaced before validation. */
   synonyms?: Readonly<Record<string, string>>;
@@ -58,29 +66,23 @@ export interface Field {
   platforms: readonly Platform[];
   /** `lima`: darwin and linux; `wsl`: win32. */
   effect: { lima: Effect; wsl: Effect };
-  /** Absent for `version`. */
-  flag?: SettingFlag;
   lockable: boolean;
   sensitive: boolean;
+  description: string;
+  /** The part whose specification carries it under its own name; settings are carried by hand. */
+  part?: Part;
+  /** Of settings alone. */
+  flag?: SettingFlag;
+}
+
+/** One setting as `schemas/settings/v19.json` declares it. */
+export interface SettingField extends Field<SettingPath> {
+  /** Absent for `version`. */
+  flag?: SettingFlag;
   /** Specific to one computer: left out of exported settings. */
   machineOnly?: true;
   /** First settings version with this exact path. */
   since: number;
-  description: string;
-}
-
-/** One setting as `schemas/machine.json` declares it. */
-export interface MachineField<Path extends string = string> {
-  path: Path;
-  type: 'map' | 'list' | 'integer';
-  default: JsonValue;
-  /** Values of the entries of a map. */
-  values?: readonly string[];
-  min?: number;
-  max?: number;
-  /** Default cost of a change to a running machine. */
-  effect: 'live' | 'restart';
-  description: string;
 }
 
 /** A path of earlier releases, as `schemas/settings/past.json` declares it. */

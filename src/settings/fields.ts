@@ -1,17 +1,29 @@
 import type { JsonObject, JsonValue } from '../json.ts';
-import type { Field, FieldType } from './field.ts';
-import { FIELDS } from './fields.gen.ts';
+import type { Field, FieldType, SettingField } from './field.ts';
+import { BLOCK_FIELDS, FIELDS } from './fields.gen.ts';
 
-/** A node of the schema: a setting, or a section with its members. */
-export type SchemaNode = { field: Field } | { section: ReadonlyMap<string, SchemaNode> };
+/** A node of a schema: a field, or a section with its members. */
+export type SchemaNode<F extends Field = SettingField> = { field: F } | { section: SchemaTree<F> };
+export type SchemaTree<F extends Field = SettingField> = ReadonlyMap<string, SchemaNode<F>>;
 
-let tree: ReadonlyMap<string, SchemaNode> | undefined;
-let byPath: ReadonlyMap<string, Field> | undefined;
+/** Everything that a profile can manage by path, beside power and port forwards: the settings, then the fields of the blocks. */
+export const MANAGED_FIELDS: readonly Field[] = [...FIELDS, ...BLOCK_FIELDS];
+
+let settings: SchemaTree | undefined;
+let blocks: SchemaTree<Field> | undefined;
+let settingByPath: ReadonlyMap<string, SettingField> | undefined;
+let fieldByPath: ReadonlyMap<string, Field> | undefined;
 
 /** The setting with this dotted path, if there is one. */
+export function settingAt(path: string): SettingField | undefined {
+  settingByPath ??= new Map(FIELDS.map((field) => [field.path, field]));
+  return settingByPath.get(path);
+}
+
+/** The setting or the field of a block with this dotted path, if there is one. */
 export function fieldAt(path: string): Field | undefined {
-  byPath ??= new Map(FIELDS.map((field) => [field.path, field]));
-  return byPath.get(path);
+  fieldByPath ??= new Map(MANAGED_FIELDS.map((field) => [field.path, field]));
+  return fieldByPath.get(path);
 }
 
 /** True for an object of settings; a map is a setting, not a section. */
@@ -26,19 +38,26 @@ export function isSection(path: string): boolean {
 }
 
 /** The root of the settings, built on first use. */
-export function schemaTree(): ReadonlyMap<string, SchemaNode> {
-  tree ??= buildTree();
-  return tree;
+export function schemaTree(): SchemaTree {
+  settings ??= buildTree(FIELDS);
+  return settings;
+}
+
+/** The blocks, each with its fields, built on first use. */
+export function blockTree(): SchemaTree<Field> {
+  blocks ??= buildTree<Field>(BLOCK_FIELDS);
+  return blocks;
 }
 
 /** A new nested object with one value per setting, in schema order. */
-export function objectOf(value: (field: Field) => JsonValue | undefined): JsonObject {
+export function objectOf(value: (field: SettingField) => JsonValue | undefined): JsonObject {
   return assemble(schemaTree(), value);
 }
 
-function assemble(
-  members: ReadonlyMap<string, SchemaNode>,
-  value: (field: Field) => JsonValue | undefined,
+/** A new nested object with one value per field, in schema order. */
+export function assemble<F extends Field>(
+  members: SchemaTree<F>,
+  value: (field: F) => JsonValue | undefined,
 ): JsonObject {
   const result: JsonObject = {};
   for (const [name, node] of members) {
@@ -48,9 +67,9 @@ function assemble(
   return result;
 }
 
-function buildTree(): ReadonlyMap<string, SchemaNode> {
-  const root = new Map<string, SchemaNode>();
-  for (const field of FIELDS) {
+function buildTree<F extends Field>(fields: readonly F[]): SchemaTree<F> {
+  const root = new Map<string, SchemaNode<F>>();
+  for (const field of fields) {
     const names = field.path.split('.');
     const last = names.pop() ?? '';
     let members = root;
@@ -60,10 +79,10 @@ function buildTree(): ReadonlyMap<string, SchemaNode> {
   return root;
 }
 
-function sectionOf(members: Map<string, SchemaNode>, name: string): Map<string, SchemaNode> {
+function sectionOf<F extends Field>(members: Map<string, SchemaNode<F>>, name: string): Map<string, SchemaNode<F>> {
   const known = members.get(name);
   if (known && 'section' in known && known.section instanceof Map) return known.section;
-  const section = new Map<string, SchemaNode>();
+  const section = new Map<string, SchemaNode<F>>();
   members.set(name, { section });
   return section;
 }
@@ -75,7 +94,7 @@ export type SettingMember =
   | { name: string; kind: 'ended' };
 
 /** The names valid in the newest version, in schema order; does not load the older shapes, which are large. */
-export function membersOfToday(nodes: ReadonlyMap<string, SchemaNode> = schemaTree()): SettingMember[] {
+export function membersOfToday(nodes: SchemaTree = schemaTree()): SettingMember[] {
   return [...nodes].map(([name, node]) =>
     'field' in node
       ? { name, kind: 'setting', type: node.field.type }

@@ -1,3 +1,5 @@
+import { defined } from '../json.ts';
+
 /**
  * Image references, for extensions, allowed images and engines alike. The parts are matched one by one: a single regular
  * expression for this grammar takes exponential time on near matches.
@@ -43,8 +45,7 @@ export function parseReference(text: string): ImageReference | undefined {
   return {
     registry: canonicalRegistry(registry),
     repository: hasOfficialImages(registry) && !rest.includes('/') ? `library/${rest}` : rest,
-    ...(tag === undefined ? {} : { tag }),
-    ...(digest === undefined ? {} : { digest }),
+    ...defined({ tag, digest }),
   };
 }
 

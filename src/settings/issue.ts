@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts';
+import { defined, type JsonObject, type JsonValue } from '../json.ts';
 import { type Field, PLATFORM_NAMES, type Platform } from './field.ts';
 import { fieldAt } from './fields.ts';
 import { nearest } from './nearest.ts';
@@ -89,6 +89,21 @@ export interface Finding {
   suggestion?: string;
 }
 
+/** A mistake in a block of a profile. `key`: it is in the name. */
+export interface BlockProblem extends Finding {
+  part?: 'key';
+}
+
+/** Notes a mistake at a place below the value that is read. */
+export type NoteProblem = (
+  below: readonly (string | number)[],
+  message: string,
+  more?: Omit<BlockProblem, 'pointer' | 'message'>,
+) => void;
+
+/** A value in canonical form, without what has a problem; undefined for none. */
+export type ReadValue = (value: JsonValue, note: NoteProblem) => JsonValue | undefined;
+
 /** One line that editors can jump to: `file:line:column: message (/pointer); expected …; did you mean …?`. */
 export function formatFinding(finding: Finding): string {
   const position = finding.line === undefined ? [] : [String(finding.line), String(finding.column ?? 1)];
@@ -167,7 +182,7 @@ export function wrongValue(path: string, written: string | undefined, { expected
   return {
     message: `"${path}" cannot be ${quoted}`,
     ...expectation,
-    ...(suggestion === undefined ? {} : { suggestion }),
+    ...defined({ suggestion }),
   };
 }
 

@@ -1,8 +1,9 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { Blocks, PartialBlocks } from './blocks.gen.ts';
 import { sameValue } from './canonical.ts';
 import type { Field } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
-import { objectOf } from './fields.ts';
+import { assemble, blockTree, objectOf } from './fields.ts';
 import { leafAt, setLeaf } from './leaf-paths.ts';
 import { copyOf, copyOfObject } from './own.ts';
 import type { SettingPath, Settings } from './settings.gen.ts';
@@ -13,16 +14,28 @@ import type { SettingPath, Settings } from './settings.gen.ts';
  * `null` outside a map is ignored.
  */
 export function mergeSettings(current: Settings, payload: JsonObject): Settings {
-  const merged = objectOf((field) => {
-    const before = leafAt(current, field.path) ?? copyOf(field.default);
-    const desired = field.path === 'version' ? undefined : leafAt(payload, field.path);
-    return desired === undefined ? copyOf(before) : mergeValue(field, before, desired);
-  });
+  const merged = objectOf((field) => mergedAt(field, current, field.path === 'version' ? {} : payload));
   // Built from the schema that `Settings` is generated from, out of settings and a valid payload.
   return merged as Settings;
 }
 
-/** The merged value of one setting. */
+/** The same for blocks: `changes` over `current`, which is returned itself where none of its fields is mentioned. */
+export function mergeBlocks(current: Blocks, changes: PartialBlocks): Blocks {
+  const merged = [...blockTree()].map(([name, node]): [string, JsonValue] => {
+    const before = leafAt(current, name) ?? null;
+    if (leafAt(changes, name) === undefined || 'field' in node) return [name, before];
+    return [name, assemble(node.section, (field) => mergedAt(field, current, changes))];
+  });
+  // Built from the schemas that `Blocks` is generated from.
+  return Object.fromEntries(merged) as Blocks;
+}
+
+function mergedAt(field: Field, current: JsonObject, changes: JsonObject): JsonValue {
+  const before = leafAt(current, field.path) ?? copyOf(field.default);
+  return mergeValue(field, before, leafAt(changes, field.path) ?? null);
+}
+
+/** The merged value of one field. */
 function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
   if (desired === null) return copyOf(before);
   if (!field.type.startsWith('map') || !isObject(desired)) return copyOf(desired);

@@ -1,6 +1,6 @@
-import { isObject, type JsonObject } from '../json.ts';
+import { defined, isObject, type JsonObject } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
-import { fieldAt } from './fields.ts';
+import { settingAt } from './fields.ts';
 import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-paths.ts';
 import { droppedPointers, laterPlace } from './left-over.ts';
 import { nearest } from './nearest.ts';
@@ -68,7 +68,7 @@ function findingOf(
   const since = sinceOf(names.join('.'));
   if (since !== undefined && since > version) return { code: 'newer', pointer, since };
   const suggestion = suggest(names);
-  return { code: 'unknown', pointer, ...(suggestion === undefined ? {} : { suggestion }) };
+  return { code: 'unknown', pointer, ...defined({ suggestion }) };
 }
 
 /** A shape covers several versions, so members added between its first and its last need a separate check. */
@@ -85,7 +85,7 @@ function tooOld(document: JsonObject): ShapeFinding[] {
 function withLaterPlace(finding: ShapeFinding, version: number): ShapeFinding {
   if (finding.code !== 'unknown') return finding;
   const suggestion = laterPlace(pointerNames(finding.pointer).join('.'), version);
-  return { ...finding, ...(suggestion === undefined ? {} : { suggestion }) };
+  return { ...finding, ...defined({ suggestion }) };
 }
 
 /** In version 6 extensions were booleans, with the tag as part of the name. */
@@ -104,7 +104,7 @@ function isReported(pointer: string, reported: ReadonlySet<string>): boolean {
 
 /** First version with a setting or section at this path. */
 function sinceOf(path: string): number | undefined {
-  const field = fieldAt(path);
+  const field = settingAt(path);
   if (field) return field.since;
   const below = FIELDS.filter((each) => each.path.startsWith(`${path}.`)).map(({ since }) => since);
   return below.length === 0 ? undefined : Math.min(...below);

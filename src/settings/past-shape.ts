@@ -1,7 +1,7 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Field, PastSetting } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
-import { fieldAt } from './fields.ts';
+import { settingAt } from './fields.ts';
 import { pointerTo, setLeaf } from './leaf-paths.ts';
 import { PAST } from './past.gen.ts';
 
@@ -49,8 +49,7 @@ function ruleOf({ type = 'boolean', types, enum: values, synonyms = {}, min, max
     types: entry === undefined ? (types ?? [type]) : [type === 'string[]' ? 'array' : 'object'],
     ...(entry === undefined ? {} : { entries: types ?? [entry] }),
     ...(values ? { allowed: [...values, ...Object.keys(synonyms)] } : {}),
-    ...(min === undefined ? {} : { min }),
-    ...(max === undefined ? {} : { max }),
+    ...defined({ min, max }),
   };
 }
 
@@ -87,7 +86,7 @@ function shapeOf(from: number, to: number): PastShape {
   for (const field of FIELDS) if (field.since <= to) rules.set(field.path, ruleOf(field));
   for (const { path, now, read, from: first = 0, to: last = 0, ...row } of PAST) {
     const [begin, end] = read ?? [first, last];
-    if (begin <= to && end >= from) rules.set(path, ruleOf({ ...(now ? fieldAt(now) : {}), ...row }));
+    if (begin <= to && end >= from) rules.set(path, ruleOf({ ...(now ? settingAt(now) : {}), ...row }));
   }
   const names: JsonObject = {};
   const members: JsonObject = {};

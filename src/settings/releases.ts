@@ -1,6 +1,6 @@
 import type { JsonValue } from '../json.ts';
 import type { Platform } from './field.ts';
-import { fieldAt } from './fields.ts';
+import { settingAt } from './fields.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 /** A minor release of Rancher Desktop: patch releases never changed the shape of settings. */
@@ -61,7 +61,7 @@ export function releaseIndex(name: string): number {
 export function firstReleaseWith(path: SettingPath): number {
   const later = LATER_SETTINGS[path];
   if (later !== undefined) return releaseIndex(later);
-  const since = fieldAt(path)?.since ?? Number.POSITIVE_INFINITY;
+  const since = settingAt(path)?.since ?? Number.POSITIVE_INFINITY;
   return RELEASES.findIndex(({ settingsVersion }) => settingsVersion >= since);
 }
 
@@ -69,6 +69,6 @@ export function firstReleaseWith(path: SettingPath): number {
 export function defaultIn(path: SettingPath, release: Release, platform: Platform): JsonValue | undefined {
   const earlier = EARLIER_DEFAULTS[path];
   if (earlier && RELEASES.indexOf(release) < releaseIndex(earlier.until)) return earlier.value;
-  const field = fieldAt(path);
+  const field = settingAt(path);
   return field?.defaultByPlatform?.[platform] ?? field?.default;
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { isKubernetesVersion, parseByteSize } from './canonical.ts';
 import { isExtensionName, parseExtensionPattern } from './extension-image.ts';
-import type { Field } from './field.ts';
+import type { SettingField } from './field.ts';
 import { isImageTag } from './image-reference.ts';
 import type { Problem, ValidateContext } from './issue.ts';
 import { equal, own } from './own.ts';
@@ -86,7 +86,7 @@ function expectation(offered: readonly string[]): string {
 
 /** The inputs to a rule beyond one value. */
 export interface RuleInput {
-  field: Field;
+  field: SettingField;
   desired: JsonValue;
   current: JsonValue;
   /** Whether the payload changes this setting, or the named one. */

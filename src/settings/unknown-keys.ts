@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { defined, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { type SchemaNode, schemaTree } from './fields.ts';
 import { pointerTo } from './leaf-paths.ts';
@@ -62,7 +62,7 @@ function unknownKey(
   const meant = () => calledElsewhere(name, value) ?? nearest(name, siblings?.keys() ?? []) ?? elsewhere(name);
   // A name of earlier releases is no misspelling of its neighbor.
   const suggestion = siblings && (past ? past.now : meant());
-  return { pointer: pointerTo(names), path: names.join('.'), ...(suggestion === undefined ? {} : { suggestion }) };
+  return { pointer: pointerTo(names), path: names.join('.'), ...defined({ suggestion }) };
 }
 
 /** What other desktops and machines call a setting. */

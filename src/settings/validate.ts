@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { sameValue } from './canonical.ts';
-import type { Field } from './field.ts';
-import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
+import type { SettingField } from './field.ts';
+import { type SchemaNode, schemaTree, settingAt } from './fields.ts';
 import type { Issue, Problem, ValidateContext } from './issue.ts';
 import { leafAt, pointerTo } from './leaf-paths.ts';
 import { isLocked } from './locks.ts';
@@ -24,7 +24,7 @@ export function validate(payload: JsonObject, context: ValidateContext): Issue[]
 }
 
 /** True when merging `desired` would change the setting: map entries not mentioned stay as they are. */
-export function isChange(field: Field, current: JsonValue | undefined, desired: JsonValue): boolean {
+export function isChange(field: SettingField, current: JsonValue | undefined, desired: JsonValue): boolean {
   if (!field.type.startsWith('map') || !isObject(desired)) return !sameValue(field.path, current, desired);
   const stored = isObject(current) ? current : {};
   return Object.keys(desired).some((key) => {
@@ -56,7 +56,7 @@ function checkMembers(
   }
 }
 
-function leafProblems(field: Field, desired: JsonValue, { payload, context }: Walk): Problem[] {
+function leafProblems(field: SettingField, desired: JsonValue, { payload, context }: Walk): Problem[] {
   const unsupported = `Changing field "${field.path}" via the API isn't supported.`;
   const current = leafAt(context.current, field.path) ?? null;
   const changed = isChange(field, current, desired);
@@ -105,7 +105,7 @@ function intrinsicProblems(input: RuleInput): Problem[] {
 }
 
 function changesSetting(payload: JsonObject, path: SettingPath, { current }: ValidateContext): boolean {
-  const field = fieldAt(path);
+  const field = settingAt(path);
   const desired = leafAt(payload, path);
   return field !== undefined && desired !== undefined && isChange(field, leafAt(current, path), desired);
 }

@@ -24,6 +24,10 @@ export function valueProblems(field: Field, value: JsonValue): Problem[] {
 
 /** A setting's accepted values, as a phrase for findings. */
 export function expectedValue(field: Field): string {
+  if (field.format === 'ports') return 'a list of ports and ranges of ports';
+  if (field.enum && field.type === 'map<string,string>') {
+    return `a map of ${field.format ?? 'names'} to ${field.enum.join(', ')} or null`;
+  }
   if (field.enum) return `one of ${field.enum.map((value) => `"${value}"`).join(', ')}`;
   switch (field.type) {
     case 'boolean':

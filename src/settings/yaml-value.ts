@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
-import type { JsonObject, JsonValue } from '../json.ts';
+import { defined, type JsonObject, type JsonValue } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { pointerNames, pointerTo } from './leaf-paths.ts';
 import { copyOf, put } from './own.ts';
@@ -43,7 +43,7 @@ export function jsonOf(root: unknown): Conversion {
 
 function convert(node: unknown, pointer: string, key: number | undefined, state: State): JsonValue {
   const [start, end] = rangeOf(node, key ?? 0);
-  state.places.set(pointer, { ...(key === undefined ? {} : { key }), start, end });
+  state.places.set(pointer, { ...defined({ key }), start, end });
   const value = plain(node, pointer, start, state);
   if ((isScalar(node) || isMap(node) || isSeq(node)) && node.anchor) state.anchors.set(node.anchor, value);
   return value;

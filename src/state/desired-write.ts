@@ -4,6 +4,7 @@ import { ioError, systemCode } from '../os/io-error.ts';
 import { readableRecord, writeRecord } from '../os/record.ts';
 import type { HistoryEntry } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
+import { blocksOf } from '../settings/blocks.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from './places.ts';
@@ -122,8 +123,9 @@ export async function recordWritten(
 }
 
 /** What is stored of a desired state beside its settings. */
-export function stateOf(driver: string, { power, generation, machine }: Desired): ServiceState {
-  return { driver, power, generation, machine };
+export function stateOf(driver: string, desired: Desired): ServiceState {
+  const { power, generation } = desired;
+  return { driver, power, generation, ...blocksOf(desired) };
 }
 
 async function keepWritten(

@@ -5,20 +5,18 @@ import { type FileOperations, readIfThere } from '../os/atomic-file.ts';
 import { readableRecord, readRecord, writeRecord } from '../os/record.ts';
 import type { FirstRun } from '../plan/layers.ts';
 import { DRIVER_NAMES } from '../product.ts';
-import type { MachineOptions } from '../settings/machine-options.gen.ts';
-import { storedMachineOptions } from '../settings/machine-options.ts';
+import type { Blocks } from '../settings/blocks.gen.ts';
+import { storedBlocks } from '../settings/blocks.ts';
 import type { Places } from './places.ts';
 import { reserveBeside } from './reserve.ts';
 
-/** What a service persists besides the settings. */
-export interface ServiceState {
+/** What a service persists besides the settings, with the blocks in force. */
+export interface ServiceState extends Blocks {
   /** Chosen at the first start; never changes by itself. */
   driver: string;
   power: 'started' | 'stopped';
   /** Version of the desired state; increases with every change and every start. */
   generation: number;
-  /** The `machine` block in force. */
-  machine: MachineOptions;
 }
 
 export type LoadedState =
@@ -59,13 +57,13 @@ export async function saveState(
   await writeRecord(path, { format: FORMAT, ...state }, { operations });
 }
 
-/** Earlier releases wrote no `machine`. */
-function stateIn({ format, driver, power, generation, machine = {} }: JsonObject): ServiceState | undefined {
+/** Earlier releases wrote fewer blocks. */
+function stateIn({ format, driver, power, generation, ...rest }: JsonObject): ServiceState | undefined {
   if (format !== FORMAT) return undefined;
   if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
   if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined;
-  const options = storedMachineOptions(machine);
-  return options && { driver, power, generation, machine: options };
+  const blocks = storedBlocks(rest);
+  return blocks && { driver, power, generation, ...blocks };
 }
 
 /** Records how the settings of a home were initialized, to explain their origin later. */

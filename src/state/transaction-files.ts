@@ -5,7 +5,7 @@ import { readRecord, writeRecord } from '../os/record.ts';
 import type { DesiredBackend } from '../plan/backend.ts';
 import type { RecordedOutcome } from '../plan/history.ts';
 import type { BackendPart, EarlierState } from '../plan/return.ts';
-import { storedMachineOptions } from '../settings/machine-options.ts';
+import { blocksOf, storedBlocks } from '../settings/blocks.ts';
 import type { Places } from './places.ts';
 import { type FileHost, recordedSettings } from './settings-file.ts';
 
@@ -67,8 +67,9 @@ export function transactionFiles(
 }
 
 /** Without anything else that the object may have. */
-function plain({ generation, settings, machine, power }: EarlierState): EarlierState {
-  return { generation, settings, machine, power };
+function plain(state: EarlierState): EarlierState {
+  const { generation, settings, power } = state;
+  return { generation, settings, ...blocksOf(state), power };
 }
 
 function earlierIn(value: JsonValue | undefined, host: FileHost): EarlierState | undefined {
@@ -80,10 +81,10 @@ function earlierIn(value: JsonValue | undefined, host: FileHost): EarlierState |
 function backendIn(value: JsonValue | undefined, host: FileHost): DesiredBackend | undefined {
   if (!isObject(value)) return undefined;
   const settings = recordedSettings(value.settings ?? null, host);
-  const machine = storedMachineOptions(value.machine ?? null);
+  const blocks = storedBlocks(value);
   const { power } = value;
-  if (!settings || !machine || (power !== 'started' && power !== 'stopped')) return undefined;
-  return { settings, machine, power };
+  if (!settings || !blocks || (power !== 'started' && power !== 'stopped')) return undefined;
+  return { settings, ...blocks, power };
 }
 
 function transactionIn(record: { [name: string]: JsonValue }, host: FileHost): TransactionRecord | undefined {

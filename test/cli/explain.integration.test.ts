@@ -8,8 +8,7 @@ import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { places } from '../../src/state/places.ts';
 import { checkEach } from '../helpers/check-each.ts';
 import { rdctl } from '../helpers/cli.ts';
@@ -329,13 +328,13 @@ describe('names', () => {
     const all = await json();
     expect(all).toMatchObject({ kind: 'SectionExplanation', path: '' });
     expect(all.settings.map(({ path }: { path: string }) => path)).toEqual(
-      [...FIELDS, ...MACHINE_FIELDS].map(({ path }) => path).filter((path) => path !== 'version'),
+      MANAGED_FIELDS.map(({ path }) => path).filter((path) => path !== 'version'),
     );
   });
 
   test('every setting can be explained', async () => {
     const { explain } = offline();
-    const settings = [...FIELDS, ...MACHINE_FIELDS].map(({ path }) => [path, path] as const);
+    const settings = MANAGED_FIELDS.map(({ path }) => [path, path] as const);
     await checkEach(settings, async (path) => {
       const { exit, out } = await explain(path);
       expect(exit).toBe(0);

@@ -8,8 +8,8 @@ import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { Deed } from '../../src/plan/deed.ts';
 import { lossesOf } from '../../src/plan/losses.ts';
 import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src/reconcile/status-document.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
 const REQUEST: PlanRequest = {
@@ -63,7 +63,7 @@ interface Script {
 function deedOf({ changes }: Plan): Deed {
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   return {
-    next: { settings, machine: DEFAULT_MACHINE_OPTIONS },
+    next: { settings, ...DEFAULT_BLOCKS },
     ...(changes.includes(ENGINE_CHANGE) ? { patch: REQUEST.settings } : {}),
     steps: { extensions: [], forwards: { ensure: [], remove: [] } },
     after: { settings },

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { changesBetween, lastChange, rollbackRequest } from '../../src/client/history.ts';
 import type { DesiredBackend } from '../../src/plan/backend.ts';
-import { differences, machineDifferences, machineOptionsAfter, settingsAfter } from '../../src/plan/diff.ts';
+import { blocksAfter, differences, settingsAfter } from '../../src/plan/diff.ts';
 import { type HistoryEntry, type RecordedChange, recordedChanges } from '../../src/plan/history.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
-import { readMachineOptions } from '../../src/settings/machine-options.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
+import { readBlocks } from '../../src/settings/blocks.ts';
 import { powerArbitrary, settingsArbitrary, settingsWith } from '../reconcile/worlds.ts';
 
 const AT = '2026-01-01T00:00:00.000Z';
@@ -20,7 +20,10 @@ const machineArbitrary = fc
     hostPorts: fc.array(fc.integer({ min: 1, max: 99 }), { maxLength: 3 }),
     pauseAfterMinutes: fc.integer({ min: 0, max: 60 }),
   })
-  .map((block) => ({ ...DEFAULT_MACHINE_OPTIONS, ...readMachineOptions(block).options }) as DesiredBackend['machine']);
+  .map(
+    (block) =>
+      ({ ...DEFAULT_BLOCKS.machine, ...readBlocks({ machine: block }).blocks.machine }) as DesiredBackend['machine'],
+  );
 
 const stateArbitrary: fc.Arbitrary<DesiredBackend> = fc.record({
   settings: settingsArbitrary,
@@ -45,8 +48,9 @@ test('a rollback leads back to each earlier state', () => {
       if (!now || !wanted) throw new Error('no state');
       const { request, secrets } = rollbackRequest(entriesOf(states), to);
       expect(secrets).toEqual([]);
-      const settings = settingsAfter(now.settings, differences(now.settings, request));
-      const machine = machineOptionsAfter(now.machine, machineDifferences(now.machine, request));
+      const differing = differences(now, request);
+      const settings = settingsAfter(now.settings, differing);
+      const { machine } = blocksAfter(now, differing);
       const power = request.state === 'unmanaged' ? now.power : request.state;
       const left = recordedChanges(wanted, { settings, machine, power });
       // An empty version lets the service choose, so a chosen one satisfies it.
@@ -72,7 +76,7 @@ test('the net changes between two states are their differences', () => {
 test('secrets are never recorded, and a rollback names those that it cannot bring back', () => {
   const state = (password: string, memory: number): DesiredBackend => ({
     settings: settingsWith({ [PASSWORD]: password, 'virtualMachine.memoryInGB': memory }),
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'started',
   });
   const entries = entriesOf([state('', 2), state('one', 2), state('two', 3)]);

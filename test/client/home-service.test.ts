@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { homeService } from '../../src/client/home-service.ts';
 import { startAdvice } from '../../src/client/session/missing.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { type Places, places } from '../../src/state/places.ts';
 import { saveState } from '../../src/state/state-file.ts';
@@ -16,7 +16,7 @@ const recorded = (where: Places, driver: string) =>
     driver,
     power: 'started',
     generation: 1,
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
   });
 
 /** A lock whose holder has exited; no process has such a pid. */

@@ -4,8 +4,8 @@ import { simulated } from '../../src/drivers/machines/simulated/index.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { k3sMachine } from '../helpers/k3s-machine.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -19,7 +19,7 @@ async function scene() {
   const desiredOf = (kubernetes: object): Desired => {
     const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
     Object.assign(settings.kubernetes, { port: machine.port, enabled: true }, kubernetes);
-    return { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: generation++ };
+    return { settings, ...DEFAULT_BLOCKS, power: 'started', generation: generation++ };
   };
   const controllers = createControllers({
     driver,

@@ -6,18 +6,18 @@ import { SIMULATED_INFO, simulated } from '../../src/drivers/machines/simulated/
 import { listedFaults, simulationOptions } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/backend.ts';
-import { CLUSTER_MEMBERS } from '../../src/plan/drift.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { CLUSTER_MEMBERS, supportOf } from '../../src/plan/drift.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 
 const never = new AbortController().signal;
 const SETTINGS = settingsWith();
-const MACHINE = machineSpec(SETTINGS, DEFAULT_MACHINE_OPTIONS);
-const MOBY = engineSpec(SETTINGS);
+const MACHINE = machineSpec(SETTINGS, DEFAULT_BLOCKS);
+const MOBY = engineSpec(SETTINGS, DEFAULT_BLOCKS);
 const CONTAINERD = { ...MOBY, name: 'containerd' as const };
-const CLUSTER = { ...clusterSpec(SETTINGS), version: '1.30.2' };
+const CLUSTER = { ...clusterSpec(SETTINGS, DEFAULT_BLOCKS), version: '1.30.2' };
 
 function folder(): string {
   const directory = mkdtempSync(join(tmpdir(), 'rdctl-simulated-'));
@@ -198,11 +198,9 @@ describe('the environment', () => {
 });
 
 test('the support matrix covers every setting, and live fields are ones that a part can adjust', () => {
-  expect(Object.keys(SIMULATED_INFO.support).sort()).toEqual(
-    [...FIELDS, ...MACHINE_FIELDS].map(({ path }) => path).sort(),
-  );
+  expect(Object.keys(SIMULATED_INFO.support).sort()).toEqual(MANAGED_FIELDS.map(({ path }) => path).sort());
   for (const path of SIMULATED_INFO.liveFields) {
-    expect(SIMULATED_INFO.support[path].level).toBe('enforced');
+    expect(supportOf(SIMULATED_INFO, path).level).toBe('enforced');
     expect(CLUSTER_MEMBERS.some((member) => member.path === path)).toBe(false);
   }
 });

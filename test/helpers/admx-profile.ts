@@ -7,7 +7,7 @@ import { keyAt, type RegistryKey } from '../../profiles/formats/registry.ts';
 import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
 import { registryPolicy } from '../../profiles/policies/registry-policy.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { type Given, type PolicyState, registryOf } from './group-policy.ts';
 import { childOf, everyElement, parseXml } from './xml.ts';
 
@@ -46,7 +46,7 @@ export function profileIn(hive: RegistryKey, part: Part): { settings: JsonObject
 }
 
 /** Representative values of a setting: the limits of its range, all options, one and several entries. */
-export function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_ffff }: Field): JsonValue[] {
+export function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_ffff }: SettingField): JsonValue[] {
   if (values) return [...values];
   switch (type) {
     case 'boolean':
@@ -82,7 +82,7 @@ export function policyValues(): [string, { policy: AdmxPolicy; value: JsonValue 
 }
 
 /** Any value of a setting that its control accepts. */
-export function anyValue(field: Field): fc.Arbitrary<JsonValue> {
+export function anyValue(field: SettingField): fc.Arbitrary<JsonValue> {
   const { type, enum: values, format, min = 0, max = 0xffff_ffff } = field;
   const line = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
@@ -104,7 +104,7 @@ export function stateFor({ name, field }: AdmxPolicy, value: JsonValue): PolicyS
   return { enabled: { [name]: given(name, field, value) } };
 }
 
-function given(name: string, { enum: values }: Field, value: JsonValue): Given[string] {
+function given(name: string, { enum: values }: SettingField, value: JsonValue): Given[string] {
   if (values) return itemFor(name, String(value));
   if (typeof value === 'number' || typeof value === 'string') return value;
   return Array.isArray(value)

@@ -22,9 +22,9 @@ import { createApplies } from '../../src/service/applies.ts';
 import { createServiceEvents } from '../../src/service/events.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPlanner } from '../../src/service/planner.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createDesiredStore, type DesiredStoreInput } from '../../src/state/desired-store.ts';
 import { type SteppedClock, steppedClock } from './stepped-clock.ts';
@@ -130,13 +130,18 @@ function nothingRuns(): Observed {
 
 /** A backend that runs with exactly these settings. */
 export function runsWith(settings: Settings): Observed {
-  const engine = engineSpec(settings);
+  const engine = engineSpec(settings, DEFAULT_BLOCKS);
   const up = { state: 'running', spec: engine, endpoint: 'unix:///e.sock', version: '1', workload: {} } as const;
   return {
-    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_MACHINE_OPTIONS) },
+    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_BLOCKS) },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' }, [engine.name]: up },
     cluster: settings.kubernetes.enabled
-      ? { state: 'running', installedVersion: settings.kubernetes.version, spec: clusterSpec(settings), ready: true }
+      ? {
+          state: 'running',
+          installedVersion: settings.kubernetes.version,
+          spec: clusterSpec(settings, DEFAULT_BLOCKS),
+          ready: true,
+        }
       : { state: 'absent' },
   };
 }
@@ -157,7 +162,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   const { platform = 'linux', driver = SIMULATED_INFO, power = 'started' } = options;
   const settings = options.settings ?? defaultSettings({ platform, arch: 'x64' });
   const script: Script = { backendState: 'STOPPED', observed: nothingRuns(), desired: [] };
-  const initial: Desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
+  const initial: Desired = { settings, ...DEFAULT_BLOCKS, power, generation: 1 };
   const store = createDesiredStore({
     initial,
     locks: options.locks ?? {},

@@ -2,8 +2,8 @@ import { createHostIntegration, type IntegrationInput } from '../../src/features
 import { systemClock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import type { Desired, LoopStatus, Power } from '../../src/reconcile/contract.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { places } from '../../src/state/places.ts';
 import { startApi } from './api.ts';
 
@@ -79,7 +79,7 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     change: (change: (next: Desired['settings']) => void) => {
       const next = structuredClone(settings);
       change(next);
-      made.settingsChanged({ settings: next, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 2 });
+      made.settingsChanged({ settings: next, ...DEFAULT_BLOCKS, power: 'started', generation: 2 });
     },
   };
 }

@@ -5,8 +5,8 @@ import { type Journal, journalFile } from '../../src/features/snapshots/journal.
 import { createKeptState, type KeptState } from '../../src/features/snapshots/kept-state.ts';
 import { type SwapOperations, swapOperations } from '../../src/features/snapshots/swap.ts';
 import type { MaintenanceWork } from '../../src/reconcile/maintenance.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 import { saveSettings } from '../../src/state/settings-file.ts';
@@ -115,7 +115,7 @@ export function keptStateOf(
 ): KeptState {
   const { unproven, settings = BEFORE } = begin;
   const store = createDesiredStore({
-    initial: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
+    initial: { settings, ...DEFAULT_BLOCKS, power: 'started', generation: 1 },
     locks: {},
     async persist(next) {
       if (isDead()) throw new Error('dead');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import type { Field, Platform } from '../../src/settings/field.ts';
+import type { Platform, SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
@@ -25,7 +25,7 @@ export function contextOn(platform: Platform, current?: Settings): ValidateConte
 }
 
 /** Any value that the setting accepts by itself, ignoring rules between settings. */
-function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
+function valueArbitrary(field: SettingField): fc.Arbitrary<JsonValue> {
   const special = SPECIAL[field.path];
   if (special) return special;
   if (field.enum) return fc.constantFrom(...field.enum);

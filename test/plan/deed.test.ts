@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { plannedFor, requestFor } from './planning.ts';
 
@@ -14,16 +14,16 @@ const report = (...listening: { service: string; hostPort: number }[]) => ({
 
 test('the next state has what changes, and the very members that do not', async () => {
   const live = settingsWith();
-  const facts = { live, machine: DEFAULT_MACHINE_OPTIONS };
+  const facts = { live, ...DEFAULT_BLOCKS };
   const { next: same } = (await plannedFor({}, requestFor({}), facts)).deed;
   expect(same.settings).toBe(live);
-  expect(same.machine).toBe(DEFAULT_MACHINE_OPTIONS);
+  expect(same.machine).toBe(DEFAULT_BLOCKS.machine);
   expect(same).not.toHaveProperty('power');
   const request = requestFor({ 'kubernetes.port': 7000 }, { machine: { hostPorts: [80] }, state: 'stopped' });
   const { next } = (await plannedFor({}, request, facts)).deed;
   expect(next).toEqual({
     settings: settingsWith({ 'kubernetes.port': 7000 }),
-    machine: { ...DEFAULT_MACHINE_OPTIONS, hostPorts: [80] },
+    machine: { ...DEFAULT_BLOCKS.machine, hostPorts: [80] },
     power: 'stopped',
   });
 });

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { HOST_SUPPORT } from '../../src/drivers/machines/host/index.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { supportOf } from '../../src/plan/drift.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { planFor, requestFor } from './planning.ts';
 
 const BLOCK = { mounts: { '/data': 'read-only' as const }, hostPorts: [5432], pauseAfterMinutes: 30 };
@@ -25,7 +26,7 @@ test('what is in force already is no change', async () => {
 });
 
 test('prune removes the mounts that the profile does not list', async () => {
-  const machine = { ...DEFAULT_MACHINE_OPTIONS, mounts: { '/a': 'writable' as const, '/b': 'writable' as const } };
+  const machine = { ...DEFAULT_BLOCKS.machine, mounts: { '/a': 'writable' as const, '/b': 'writable' as const } };
   const request = requestFor({}, { machine: { mounts: { '/a': 'writable' } }, prune: ['machine.mounts'] });
   const { changes } = await planFor({}, request, { machine });
   expect(changes.filter(({ path }) => path === 'machine.mounts')).toMatchObject([{ key: '/b', action: 'delete' }]);
@@ -34,7 +35,10 @@ test('prune removes the mounts that the profile does not list', async () => {
 test('a driver without a machine refuses the block', async () => {
   const driver = {
     ...SIMULATED_INFO,
-    support: { ...SIMULATED_INFO.support, 'machine.mounts': HOST_SUPPORT['machine.mounts'] },
+    support: {
+      ...SIMULATED_INFO.support,
+      'machine.mounts': supportOf({ name: 'host', support: HOST_SUPPORT }, 'machine.mounts'),
+    },
   };
   const { changes } = await planFor({}, requestFor({}, { machine: { mounts: { '/data': 'writable' } } }), { driver });
   expect(changes).toMatchObject([{ path: 'machine.mounts', blocked: { by: 'unsupported' } }]);

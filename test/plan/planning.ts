@@ -5,8 +5,8 @@ import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { PartialRequest } from '../../src/plan/leave-out.ts';
 import { makePlan, type PlanInput } from '../../src/plan/plan.ts';
 import { observe } from '../../src/reconcile/observe.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
@@ -36,7 +36,7 @@ export async function plannedFor(live: Values, request: PartialRequest, { model,
   return makePlan({
     request,
     live: settings,
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'started',
     locks: {},
     driver: SIMULATED_INFO,

@@ -10,13 +10,13 @@ import {
   returnDecision,
   touchedParts,
 } from '../../src/plan/return.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 
 const started = (settings: Settings): DesiredBackend => ({
   settings,
-  machine: DEFAULT_MACHINE_OPTIONS,
+  ...DEFAULT_BLOCKS,
   power: 'started',
 });
 const RAN: EarlierState = { ...started(settingsWith()), generation: 4 };
@@ -30,7 +30,7 @@ const system = (code: string) => Object.assign(new Error(code), { code });
 
 function observed(cluster: ClusterStatus = { state: 'absent' }): ReturnInput['observed'] {
   return {
-    machine: { state: 'on', spec: machineSpec(RAN.settings, RAN.machine) },
+    machine: { state: 'on', spec: machineSpec(RAN.settings, RAN) },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
     cluster,
   };

@@ -10,7 +10,7 @@ import { makePlan } from '../../src/plan/plan.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { isRuntimeChange } from '../../src/plan/runtime-changes.ts';
 import { isFutile, nextMachineStep } from '../../src/reconcile/step.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { runs } from '../helpers/rounds.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { requestFor, TARGET, type Values } from './planning.ts';
@@ -39,7 +39,7 @@ function planFor(live: Values, wanted: Values, observed: Observed) {
   const { plan } = makePlan({
     request: requestFor(wanted),
     live: settingsWith(live),
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'started',
     locks: {},
     driver: SIMULATED_INFO,
@@ -51,11 +51,7 @@ function planFor(live: Values, wanted: Values, observed: Observed) {
 }
 
 function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Values = LIVE) {
-  const { changes } = planFor(
-    LIVE,
-    wanted,
-    machineWith(machineSpec(settingsWith(running), DEFAULT_MACHINE_OPTIONS), room),
-  );
+  const { changes } = planFor(LIVE, wanted, machineWith(machineSpec(settingsWith(running), DEFAULT_BLOCKS), room));
   return ofSettings(changes).map(({ severity, reason }) => [severity, reason]);
 }
 
@@ -65,7 +61,7 @@ function ofSettings(changes: readonly Change[]): Change[] {
 }
 
 test('every plan warns about what the machine lacks', () => {
-  const observed = machineWith(machineSpec(settingsWith(LIVE), DEFAULT_MACHINE_OPTIONS), ROOM);
+  const observed = machineWith(machineSpec(settingsWith(LIVE), DEFAULT_BLOCKS), ROOM);
   expect(planFor(LIVE, {}, observed).warnings).toEqual([]);
   const lacking = { ...observed, machine: { ...observed.machine, flaw: 'its disk is small' } as MachineStatus };
   expect(planFor(LIVE, {}, lacking).warnings).toEqual(['The machine is only partly configured: its disk is small.']);
@@ -110,12 +106,12 @@ test('a disk larger than desired is enough: no restart would shrink it', () => {
   expect(judged({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
     ['none', 'the disk is already larger, and cannot shrink'],
   ]);
-  const observed = machineWith(machineSpec(settingsWith(larger), DEFAULT_MACHINE_OPTIONS), ROOM);
+  const observed = machineWith(machineSpec(settingsWith(larger), DEFAULT_BLOCKS), ROOM);
   const settings = settingsWith(LIVE);
   expect(
     nextMachineStep(
       consequencesOf(
-        goalOf({ settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'started' }, SIMULATED_INFO),
+        goalOf({ settings, ...DEFAULT_BLOCKS, power: 'started' }, SIMULATED_INFO),
         observed,
         SIMULATED_INFO,
       ),
@@ -150,12 +146,12 @@ const rooms: fc.Arbitrary<LiveRoom | undefined> = fc.option(
 test('the loop does what a plan says', () => {
   fc.assert(
     fc.property(sizes, sizes, sizes, rooms, fc.boolean(), (running, live, wanted, room, unseen) => {
-      const spec = machineSpec(settingsWith(running), DEFAULT_MACHINE_OPTIONS);
+      const spec = machineSpec(settingsWith(running), DEFAULT_BLOCKS);
       const seen = machineWith(spec, room);
       const observed = unseen
         ? assumed({
             seen,
-            last: { settings: settingsWith(live), machine: DEFAULT_MACHINE_OPTIONS },
+            last: { settings: settingsWith(live), ...DEFAULT_BLOCKS },
             driver: SIMULATED_INFO,
             reason: 'nobody looked',
           })
@@ -164,7 +160,7 @@ test('the loop does what a plan says', () => {
       const changes = ofSettings(plan.changes);
       const severities = changes.map(({ severity }) => severity);
       const desired = settingsWith({ ...live, ...wanted });
-      const goal = goalOf({ settings: desired, machine: DEFAULT_MACHINE_OPTIONS, power: 'started' }, SIMULATED_INFO);
+      const goal = goalOf({ settings: desired, ...DEFAULT_BLOCKS, power: 'started' }, SIMULATED_INFO);
       const step = nextMachineStep(consequencesOf(goal, seen, SIMULATED_INFO));
       const reasons = restartReasons(desired, observed, SIMULATED_INFO, desired);
       // A difference from the settings in force is a change; a difference from the running application is work, and was pending before.

@@ -7,7 +7,7 @@ import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { isReady, nextStep } from '../../src/reconcile/step.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { runs } from '../helpers/rounds.ts';
 import {
   modelArbitrary,
@@ -76,7 +76,7 @@ test('a cluster that runs and should not is stopped alone', async () => {
 test('without an observation, nothing is said to be stopped', async () => {
   const observed = assumed({
     seen: undefined,
-    last: { settings: LIVE, machine: DEFAULT_MACHINE_OPTIONS },
+    last: { settings: LIVE, ...DEFAULT_BLOCKS },
     driver: SIMULATED_INFO,
     reason: 'nobody looked',
   });
@@ -91,7 +91,7 @@ test('an empty plan is exactly one for which the loop has nothing to do', async 
         ...{
           request: requestFor({}),
           live,
-          machine: DEFAULT_MACHINE_OPTIONS,
+          ...DEFAULT_BLOCKS,
           power,
           observed,
           locks: {},
@@ -99,7 +99,7 @@ test('an empty plan is exactly one for which the loop has nothing to do', async 
         },
         ...{ target: TARGET, generation: 1 },
       });
-      const goal = goalOf({ settings: live, machine: DEFAULT_MACHINE_OPTIONS, power }, SIMULATED_INFO);
+      const goal = goalOf({ settings: live, ...DEFAULT_BLOCKS, power }, SIMULATED_INFO);
       const settled = nextStep(consequencesOf(goal, observed, SIMULATED_INFO)) === undefined && isReady(goal, observed);
       expect(plan.changes.length === 0).toBe(settled);
       if (plan.changes.length === 0) expect(plan.blastRadius).toEqual([]);

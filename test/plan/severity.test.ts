@@ -4,8 +4,7 @@ import { emptyModel, type Model } from '../../src/drivers/machines/simulated/mod
 import type { Severity } from '../../src/plan/change.ts';
 import { CLUSTER_MEMBERS, ENGINE_MEMBERS, effectsOf, MACHINE_MEMBERS } from '../../src/plan/drift.ts';
 import { isRuntimeChange } from '../../src/plan/runtime-changes.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
 
@@ -207,9 +206,9 @@ describe('a change is free', () => {
 
 test('every setting with a cost belongs to a part, or is a known exception', () => {
   const parts = new Set<string>([...MACHINE_MEMBERS, ...ENGINE_MEMBERS, ...CLUSTER_MEMBERS].map(({ path }) => path));
-  const costly = [...FIELDS, ...MACHINE_FIELDS]
-    .map(({ path }) => path)
-    .filter((path) => effectsOf(path).some((effect) => effect !== 'none'));
+  const costly = MANAGED_FIELDS.map(({ path }) => path).filter((path) =>
+    effectsOf(path).some((effect) => effect !== 'none'),
+  );
   const without = costly.filter((path) => !parts.has(path));
   expect(without.filter((path) => !path.startsWith('experimental.virtualMachine.proxy.'))).toEqual([
     'WSL.integrations',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { assumed } from '../../src/plan/assumed.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
 
@@ -11,7 +11,7 @@ const REASON = 'the driver does not answer';
 function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor>[2] = {}) {
   const observed = assumed({
     seen: undefined,
-    last: { settings: settingsWith(live), machine: DEFAULT_MACHINE_OPTIONS },
+    last: { settings: settingsWith(live), ...DEFAULT_BLOCKS },
     driver: SIMULATED_INFO,
     reason: REASON,
   });
@@ -78,7 +78,7 @@ describe('a plan while the running state is unknown', () => {
   test('stopping interrupts whatever runs', async () => {
     const observed = assumed({
       seen: undefined,
-      last: { settings: settingsWith(), machine: DEFAULT_MACHINE_OPTIONS },
+      last: { settings: settingsWith(), ...DEFAULT_BLOCKS },
       driver: SIMULATED_INFO,
       reason: REASON,
     });

@@ -5,7 +5,7 @@ import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
@@ -43,7 +43,7 @@ const SETTINGS = FIELDS.filter(({ path }) => path !== 'version');
 
 test.each(SETTINGS)(
   '$path: a value that a policy may have leads to a settings file that the next start can read',
-  async ({ path }: Field) => {
+  async ({ path }: SettingField) => {
     const file = join(temporaryDirectory(), 'settings.json');
     let accepted = 0;
     for (const value of VALUES) {

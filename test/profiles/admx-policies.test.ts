@@ -4,7 +4,7 @@ import { type AdmxPolicy, policies } from '../../profiles/formats/admx-policies.
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { keyAt } from '../../profiles/formats/registry.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import type { Field } from '../../src/settings/field.ts';
+import type { SettingField } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import {
   ADMX,
@@ -35,7 +35,7 @@ function expected({ field, needs }: AdmxPolicy, value: JsonValue): JsonObject {
 }
 
 /** The key of a map remains without entries, which is an empty map. */
-function disabled({ path, type }: Field): JsonObject {
+function disabled({ path, type }: SettingField): JsonObject {
   const settings: JsonObject = { version: 19 };
   if (type.startsWith('map')) setLeaf(settings, path, {});
   return settings;

@@ -4,7 +4,7 @@ import type { FaultSource } from '../../src/drivers/machines/simulated/options.t
 import { RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/attempts.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runs } from '../helpers/rounds.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
@@ -52,7 +52,7 @@ test('from any state, with faults and changed settings, the loop reaches the las
         if (!first) return;
         const controllers = createControllers({
           driver: simulation.driver,
-          desired: { settings: first.settings, machine: DEFAULT_MACHINE_OPTIONS, power: first.power, generation: 1 },
+          desired: { settings: first.settings, ...DEFAULT_BLOCKS, power: first.power, generation: 1 },
           clock,
           random: () => 0,
           log: () => undefined,
@@ -62,7 +62,7 @@ test('from any state, with faults and changed settings, the loop reaches the las
             for (let turn = 0; turn < next.wait; turn++) await new Promise((resolve) => setImmediate(resolve));
             controllers.desire({
               settings: next.settings,
-              machine: DEFAULT_MACHINE_OPTIONS,
+              ...DEFAULT_BLOCKS,
               power: next.power,
               generation: index + 2,
             });

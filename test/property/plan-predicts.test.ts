@@ -9,8 +9,8 @@ import { makePlan } from '../../src/plan/plan.ts';
 import { expectedSteps } from '../../src/plan/prediction.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -46,7 +46,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
   const simulation = memorySimulation({ now: clock.now, firstWorkload: { images: 3, containers: 2 } });
   const desired = {
     settings: live,
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: startedOnce ? ('started' as const) : power,
     generation: 1,
   };
@@ -80,7 +80,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     const states = new Set<string>();
     const stop = controllers.onChange((status) => states.add(status.backendState));
     const ready = controllers.status().backendState;
-    controllers.desire({ settings: after, machine: DEFAULT_MACHINE_OPTIONS, power: powerAfter, generation: 3 });
+    controllers.desire({ settings: after, ...DEFAULT_BLOCKS, power: powerAfter, generation: 3 });
     const status = await quiet();
     stop();
     const steps = simulation
@@ -88,7 +88,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
       .slice(before)
       .map((record) => ({ ...record, name: `${record.part} ${record.do}` }));
     const { plan: second } = planOf(after, powerAfter);
-    const goal = goalOf({ settings: after, machine: DEFAULT_MACHINE_OPTIONS, power: powerAfter }, SIMULATED_INFO);
+    const goal = goalOf({ settings: after, ...DEFAULT_BLOCKS, power: powerAfter }, SIMULATED_INFO);
     const expected = expectedSteps(consequencesOf(goal, seen, SIMULATED_INFO));
     return { plan, patch, reasons, steps, states, ready, status, counted, second, powerAfter, running, expected };
   } finally {
@@ -98,7 +98,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
   function planOf(settings: Settings, now: 'started' | 'stopped'): PlannedDeed {
     const observed = controllers.observed();
     const at = { observed, driver: SIMULATED_INFO, locks: {}, target: TARGET, generation: 2 };
-    return makePlan({ ...at, request, live: settings, machine: DEFAULT_MACHINE_OPTIONS, power: now });
+    return makePlan({ ...at, request, live: settings, ...DEFAULT_BLOCKS, power: now });
   }
 }
 

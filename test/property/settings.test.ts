@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/backend.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { canonicalize, canonicalValue, parseByteSize, sameValue } from '../../src/settings/canonical.ts';
 import { fillDefaults } from '../../src/settings/defaults.ts';
 import { PLATFORMS } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { isLocked, lockRecord } from '../../src/settings/locks.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { changedPaths, mergeSettings } from '../../src/settings/merge.ts';
 import { unknownKeys, validate } from '../../src/settings/validate.ts';
 import { validate as isSettings } from '../../src/settings/validators/settings-v19.gen.js';
@@ -160,7 +160,11 @@ describe('what the validator of complete settings accepts', () => {
         const odd = structuredClone(settings);
         for (const [path, value] of Object.entries({ ...texts, ...numbers })) setLeaf(odd, path, value);
         fc.pre(isSettings(odd));
-        const specs = [machineSpec(odd, DEFAULT_MACHINE_OPTIONS), engineSpec(odd), clusterSpec(odd)];
+        const specs = [
+          machineSpec(odd, DEFAULT_BLOCKS),
+          engineSpec(odd, DEFAULT_BLOCKS),
+          clusterSpec(odd, DEFAULT_BLOCKS),
+        ];
         expect(JSON.parse(JSON.stringify(specs))).toEqual(specs);
       }),
     );

@@ -7,7 +7,7 @@ import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { userFilesOf } from '../../src/plan/user-files.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runsWith } from '../helpers/api.ts';
 import { followedIntegration } from '../helpers/followed-integration.ts';
@@ -125,7 +125,7 @@ async function world() {
 
   async function plan(step: Step) {
     const { plan: made } = makePlan({
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       request: {
         settings: {
           version: 19,

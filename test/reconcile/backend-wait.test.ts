@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createBackendRest } from '../../src/reconcile/backend-wait.ts';
 import type { LoopStatus } from '../../src/reconcile/contract.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 
 type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation' | 'machine'>>;
@@ -26,7 +26,7 @@ function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {
       },
     },
     maintenance: { heldBy: () => (maintenance.held ? 'held' : undefined), idle: maintenance.idle ?? false },
-    desired: () => ({ settings: {} as never, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 }),
+    desired: () => ({ settings: {} as never, ...DEFAULT_BLOCKS, power: 'started', generation: 1 }),
     log: (_level, message) => void logged.push(message),
     closing: closing.signal,
     clock: {

@@ -9,7 +9,7 @@ import { consequencesOf } from '../../src/plan/consequences.ts';
 import { minutesText } from '../../src/reconcile/attempts.ts';
 import { CONDITION_REASONS, conditionsOf } from '../../src/reconcile/conditions.ts';
 import { STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runningModel, seenOf, settingsWith } from './worlds.ts';
 
@@ -21,7 +21,7 @@ async function conditionsIn(
   power: 'started' | 'stopped',
   driver: DriverInfo = SIMULATED_INFO,
 ) {
-  const goal = goalOf({ settings, machine: DEFAULT_MACHINE_OPTIONS, power }, driver);
+  const goal = goalOf({ settings, ...DEFAULT_BLOCKS, power }, driver);
   const consequences = consequencesOf(goal, await seenOf(model), driver);
   const input = { consequences, hasCluster: driver.hasCluster, failure: undefined, fresh: true };
   return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
@@ -50,7 +50,7 @@ test.each([
   ['QEMU ended.', 1, true, 'QEMU ended. Make room.'],
   ['the disk is full', 2, false, 'the disk is full (2 attempts). Retrying.'],
 ])('failure %j ends its sentence before the following text', async (message, attempts, terminal, expected) => {
-  const goal = goalOf({ settings: LIVE, machine: DEFAULT_MACHINE_OPTIONS, power: 'started' }, SIMULATED_INFO);
+  const goal = goalOf({ settings: LIVE, ...DEFAULT_BLOCKS, power: 'started' }, SIMULATED_INFO);
   const error = new RdError('ERR_DRIVER_FAILED', message, { advice: 'Make room.' });
   const failure = { what: 'machine start', error, attempts, terminal };
   const consequences = consequencesOf(goal, await seenOf(emptyModel()), SIMULATED_INFO);

@@ -4,7 +4,7 @@ import { RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
@@ -55,7 +55,7 @@ describe('failures', () => {
   test('setting the same desired state again starts a new attempt', async () => {
     const { controllers } = start({ faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL') });
     await controllers.quiesce(new AbortController().signal);
-    controllers.desire({ settings: NO_CLUSTER, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 });
+    controllers.desire({ settings: NO_CLUSTER, ...DEFAULT_BLOCKS, power: 'started', generation: 1 });
     expect(await controllers.quiesce(new AbortController().signal)).toMatchObject({ backendState: 'DISABLED' });
   });
 
@@ -139,7 +139,7 @@ describe('failures', () => {
     const { driver } = simulation;
     const idle = createControllers({
       driver: { ...driver, machine: { observe: async () => ({ state: 'off' }), perform: driver.machine.perform } },
-      desired: { settings: NO_CLUSTER, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
+      desired: { settings: NO_CLUSTER, ...DEFAULT_BLOCKS, power: 'started', generation: 1 },
       clock,
       random: () => 0.5,
       log: () => undefined,

@@ -5,7 +5,7 @@ import { engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { createGivenUp } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import type { Step } from '../../src/reconcile/step.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -55,7 +55,11 @@ describe('after a failure led to ERROR', () => {
 test('a new failure replaces the cause of the previous one', async () => {
   const givenUp = createGivenUp();
   const observed = await seenOf(runningModel(CLUSTER));
-  const engine: Step = { part: 'engine', engine: 'moby', step: { do: 'start', spec: engineSpec(CLUSTER) } };
+  const engine: Step = {
+    part: 'engine',
+    engine: 'moby',
+    step: { do: 'start', spec: engineSpec(CLUSTER, DEFAULT_BLOCKS) },
+  };
   const cluster: Step = { part: 'cluster', step: { do: 'stop' } };
   givenUp.begin(engine, observed);
   expect([1, 2].map(() => givenUp.isUnrelated(engine, observed))).toEqual([false, false]);
@@ -81,7 +85,7 @@ describe('a machine in ERROR after a failed repair', () => {
         machine: {
           async observe() {
             const [repair] = world.lacks;
-            const on = { state: 'on', spec: machineSpec(NO_CLUSTER, DEFAULT_MACHINE_OPTIONS) } as const;
+            const on = { state: 'on', spec: machineSpec(NO_CLUSTER, DEFAULT_BLOCKS) } as const;
             return world.machine ?? (repair === undefined ? on : { ...on, repair });
           },
           async perform(step) {
@@ -96,7 +100,7 @@ describe('a machine in ERROR after a failed repair', () => {
           },
         },
       },
-      desired: { settings: NO_CLUSTER, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
+      desired: { settings: NO_CLUSTER, ...DEFAULT_BLOCKS, power: 'started', generation: 1 },
       clock,
       random: () => 0.5,
       log: () => undefined,
@@ -129,7 +133,7 @@ describe('a machine in ERROR after a failed repair', () => {
     world.lacks = ['memory'];
     world.hopeless.add('memory');
     await clock.advance(10 * IDLE_MS);
-    const { memoryGiB, ...rest } = machineSpec(NO_CLUSTER, DEFAULT_MACHINE_OPTIONS);
+    const { memoryGiB, ...rest } = machineSpec(NO_CLUSTER, DEFAULT_BLOCKS);
     world.machine = { state: 'on', spec: { ...rest, memoryGiB: memoryGiB + 1 } };
     await clock.advance(10 * IDLE_MS);
     expect(world.tried).toEqual(['adjust (memory)']);

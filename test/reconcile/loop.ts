@@ -6,7 +6,7 @@ import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import type { Desired, LoopStatus } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -46,7 +46,7 @@ export function start({
   });
   const states: string[] = [];
   const log: string[] = [];
-  const desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
+  const desired = { settings, ...DEFAULT_BLOCKS, power, generation: 1 };
   const controllers = createControllers({
     driver: around(simulation.driver, clock),
     desired,

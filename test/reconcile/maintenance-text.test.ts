@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../src/reconcile/maintenance.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { settingsWith } from './worlds.ts';
@@ -12,7 +12,7 @@ test('a reset of the cluster says so while it does it, and no longer what came b
   const { driver } = memorySimulation({ now: clock.now, sleep: clock.sleep });
   const desired: Desired = {
     settings: settingsWith(),
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'started',
     generation: 1,
   };

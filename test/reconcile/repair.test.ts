@@ -3,8 +3,8 @@ import { host } from '../../src/drivers/index.ts';
 import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { nextMachineStep } from '../../src/reconcile/step.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 
 const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
 
@@ -12,7 +12,7 @@ test.each([
   ['started', 'adjust'],
   ['stopped', 'stop'],
 ] as const)('a machine that lacks something, to be %s: %s', (power, step) => {
-  const goal = goalOf({ settings, machine: DEFAULT_MACHINE_OPTIONS, power }, host);
+  const goal = goalOf({ settings, ...DEFAULT_BLOCKS, power }, host);
   const seen = {
     machine: { state: 'on', spec: goal.machine, repair: 'a rule is missing' },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },

@@ -5,7 +5,7 @@ import { clusterAfter, engineAfter, type Model, machineAfter } from '../../src/d
 import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { isReady, nextStep, type Step, stepName } from '../../src/reconcile/step.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runs } from '../helpers/rounds.ts';
 import { modelArbitrary, powerArbitrary, runningModel, seenOf, settingsArbitrary, settingsWith } from './worlds.ts';
@@ -30,7 +30,7 @@ function after(model: Model, step: Step): Model {
 
 /** Every step until nothing is left to do, with its engine if it has one. */
 async function way(model: Model, settings: Settings, power: 'started' | 'stopped', info = SIMULATED_INFO) {
-  const goal = goalOf({ settings, machine: DEFAULT_MACHINE_OPTIONS, power }, info);
+  const goal = goalOf({ settings, ...DEFAULT_BLOCKS, power }, info);
   const names: string[] = [];
   const models = [model];
   for (let world = model; names.length < 30; models.push(world)) {

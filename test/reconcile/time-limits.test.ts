@@ -3,7 +3,7 @@ import { RdError } from '../../src/errors.ts';
 import { CLUSTER_ANSWER_MS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -30,7 +30,7 @@ describe('time limits', () => {
     };
     const desired = {
       settings: NO_CLUSTER,
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       power: 'started' as const,
       generation: 1,
     };
@@ -84,7 +84,7 @@ describe('time limits', () => {
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
     const desired = {
       settings: NO_CLUSTER,
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       power: 'started' as const,
       generation: 1,
     };
@@ -114,7 +114,7 @@ describe('time limits', () => {
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
     const desired = {
       settings: NO_CLUSTER,
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       power: 'started' as const,
       generation: 1,
     };
@@ -157,7 +157,7 @@ describe('time limits', () => {
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
     const desired = {
       settings: NO_CLUSTER,
-      machine: DEFAULT_MACHINE_OPTIONS,
+      ...DEFAULT_BLOCKS,
       power: 'started' as const,
       generation: 1,
     };

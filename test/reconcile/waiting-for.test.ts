@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { ClusterDriver, ClusterStatus } from '../../src/drivers/driver.ts';
 import { CLUSTER_ANSWER_MS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { settingsWith } from './worlds.ts';
@@ -17,7 +17,7 @@ function loop(change: (cluster: ClusterDriver) => Partial<ClusterDriver>) {
   const cluster = { ...driver.cluster, ...change(driver.cluster) };
   const desired = {
     settings: settingsWith(),
-    machine: DEFAULT_MACHINE_OPTIONS,
+    ...DEFAULT_BLOCKS,
     power: 'started',
     generation: 1,
   } as const;

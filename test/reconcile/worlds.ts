@@ -9,9 +9,9 @@ import {
 import type { JsonValue } from '../../src/json.ts';
 import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import { observe } from '../../src/reconcile/observe.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 
@@ -57,12 +57,12 @@ export const powerArbitrary = fc.constantFrom('started' as const, 'stopped' as c
 export const modelArbitrary: fc.Arbitrary<Model> = settingsArbitrary.chain((settings) =>
   fc.record({
     format: fc.constant(1 as const),
-    machine: machineArbitrary(machineSpec(settings, DEFAULT_MACHINE_OPTIONS)),
+    machine: machineArbitrary(machineSpec(settings, DEFAULT_BLOCKS)),
     engines: fc.record({
-      moby: engineArbitrary('moby', engineSpec(settings)),
-      containerd: engineArbitrary('containerd', engineSpec(settings)),
+      moby: engineArbitrary('moby', engineSpec(settings, DEFAULT_BLOCKS)),
+      containerd: engineArbitrary('containerd', engineSpec(settings, DEFAULT_BLOCKS)),
     }),
-    cluster: clusterArbitrary(clusterSpec(settings)),
+    cluster: clusterArbitrary(clusterSpec(settings, DEFAULT_BLOCKS)),
     log: fc.constant([]),
   }),
 );
@@ -127,19 +127,19 @@ export function runningModel(settings: Settings, version = settings.kubernetes.v
   const { name } = settings.containerEngine;
   const engine = {
     ...model.engines[name],
-    process: { state: 'running' as const, spec: engineSpec(settings) },
+    process: { state: 'running' as const, spec: engineSpec(settings, DEFAULT_BLOCKS) },
     used: true,
   };
   return {
     ...model,
-    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_MACHINE_OPTIONS) },
+    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_BLOCKS) },
     engines: { ...model.engines, [name]: engine },
     cluster: settings.kubernetes.enabled
       ? {
           state: 'running',
           installedVersion: version,
           workloads: ['default/web'],
-          spec: { ...clusterSpec(settings), version },
+          spec: { ...clusterSpec(settings, DEFAULT_BLOCKS), version },
           readyAt: 0,
         }
       : { state: 'absent' },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { type ConvergenceEvent, watchConvergence } from '../../src/service/metrics.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { failing, NO_CLUSTER, start } from '../reconcile/loop.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 
@@ -77,7 +77,7 @@ test('an operation that stops and starts the backend is no drift', async () => {
   const { clock, controllers, seen, killEngine } = watched();
   await clock.turn();
   seen();
-  const desired = { settings: NO_CLUSTER, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 } as const;
+  const desired = { settings: NO_CLUSTER, ...DEFAULT_BLOCKS, power: 'started', generation: 1 } as const;
   controllers.desire({ ...desired, hold: { keep: 'off', reason: 'A snapshot: stopping the backend.' } });
   await clock.advance(IDLE_MS);
   expect(controllers.status().backendState).toBe('STOPPED');

@@ -3,10 +3,10 @@ import { ioError } from '../../src/os/io-error.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
 import type { LoopStatus } from '../../src/reconcile/contract.ts';
 import { serviceHistory } from '../../src/service/history.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 
-const LIVE = { settings: settingsWith(), machine: DEFAULT_MACHINE_OPTIONS, power: 'started' as const, generation: 1 };
+const LIVE = { settings: settingsWith(), ...DEFAULT_BLOCKS, power: 'started' as const, generation: 1 };
 const NEXT = { ...LIVE, settings: settingsWith({ 'images.namespace': 'web' }), generation: 2 };
 const STOPPED = { ...LIVE, power: 'stopped' as const, generation: 2 };
 

@@ -9,8 +9,8 @@ import type { ApplyWork } from '../../src/reconcile/status-document.ts';
 import { createPlanner } from '../../src/service/planner.ts';
 import type { Keep } from '../../src/service/watch/keeper.ts';
 import { createWatch } from '../../src/service/watch/watch.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { WatchRules } from '../../src/settings/watch-rules.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 import type { KeptRecord } from '../../src/state/kept-file.ts';
@@ -58,7 +58,7 @@ export function watchScene(options: SceneOptions = {}) {
   const clock = standingClock();
   const settings = settingsWith(options.live ?? {});
   const initial: Desired = {
-    ...{ settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'started' as const },
+    ...{ settings, ...DEFAULT_BLOCKS, power: 'started' as const },
     generation: options.generation ?? 1,
   };
   const writes: { generation: number; by: Author }[] = [];

@@ -1,17 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
-import {
-  layerMachineOptions,
-  mergeMachineOptions,
-  portRange,
-  readMachineOptions,
-  storedMachineOptions,
-} from '../../src/settings/machine-options.ts';
+import type { JsonValue } from '../../src/json.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
+import { readBlocks, storedBlocks } from '../../src/settings/blocks.ts';
+import { portRange } from '../../src/settings/machine-values.ts';
+import { mergeBlocks } from '../../src/settings/merge.ts';
+
+function readMachine(machine: JsonValue) {
+  const { blocks, problems } = readBlocks({ machine });
+  return { options: blocks.machine ?? {}, problems };
+}
 
 describe('reading the machine block', () => {
   test('puts values in canonical form', () => {
-    const { options, problems } = readMachineOptions({
+    const { options, problems } = readMachine({
       mounts: { '/opt//data/': 'read-only', '~/work/': 'writable', '~': 'none', '/gone': null },
       hostPorts: [9000, '3002-3010', 3001, '8080', 9000],
       pauseAfterMinutes: 30,
@@ -44,11 +46,11 @@ describe('reading the machine block', () => {
     [{ pauseAfterMinutes: -1 }, '/pauseAfterMinutes', 'pauseAfterMinutes is not a number of minutes'],
     [{ pauseAfterMinutes: null }, '/pauseAfterMinutes', 'pauseAfterMinutes is not a number of minutes'],
   ])('refuses %j', (block, pointer, message) => {
-    expect(readMachineOptions(block).problems).toMatchObject([{ pointer, message }]);
+    expect(readMachine(block).problems).toMatchObject([{ pointer: `/machine${pointer}`, message }]);
   });
 
   test('suggests the name that was meant', () => {
-    expect(readMachineOptions({ hostPort: [80] }).problems[0]).toMatchObject({ suggestion: 'hostPorts', part: 'key' });
+    expect(readMachine({ hostPort: [80] }).problems[0]).toMatchObject({ suggestion: 'hostPorts', part: 'key' });
   });
 
   test('ports keep their meaning, and are read the same a second time', () => {
@@ -66,30 +68,38 @@ describe('reading the machine block', () => {
     };
     fc.assert(
       fc.property(fc.array(entry), (hostPorts) => {
-        const once = readMachineOptions({ hostPorts }).options.hostPorts ?? [];
+        const once = readMachine({ hostPorts }).options.hostPorts ?? [];
         expect(portsOf(once)).toEqual(portsOf(hostPorts));
-        expect(readMachineOptions({ hostPorts: once }).options.hostPorts).toEqual(once);
+        expect(readMachine({ hostPorts: once }).options.hostPorts).toEqual(once);
       }),
     );
   });
 });
 
-test('later parts win: mounts by directory, anything else as a whole', () => {
-  const live = { ...DEFAULT_MACHINE_OPTIONS, mounts: { '/a': 'writable', '/b': 'writable' }, hostPorts: [80] } as const;
-  const change = { mounts: { '/a': null, '/c': 'read-only' }, hostPorts: [90] } as const;
-  expect(mergeMachineOptions({ ...live, hostPorts: [80] }, { ...change, hostPorts: [90] })).toEqual({
+test('a change wins: mounts by directory, anything else as a whole', () => {
+  const machine = {
+    ...DEFAULT_BLOCKS.machine,
+    mounts: { '/a': 'writable', '/b': 'writable' },
+    hostPorts: [80],
+  } as const;
+  const live = { ...DEFAULT_BLOCKS, machine: { ...machine, hostPorts: [80] } };
+  expect(
+    mergeBlocks(live, { machine: { mounts: { '/a': null, '/c': 'read-only' }, hostPorts: [90] } }).machine,
+  ).toEqual({
     mounts: { '/b': 'writable', '/c': 'read-only' },
     hostPorts: [90],
     pauseAfterMinutes: 0,
   });
-  expect(layerMachineOptions({ mounts: { '/a': 'writable' } }, { mounts: { '/a': null }, hostPorts: [1] })).toEqual({
-    mounts: { '/a': null },
-    hostPorts: [1],
-  });
+  expect(mergeBlocks(live, {}).machine).toBe(live.machine);
 });
 
 test('a stored block is complete or damaged', () => {
-  expect(storedMachineOptions({})).toEqual(DEFAULT_MACHINE_OPTIONS);
-  expect(storedMachineOptions({ hostPorts: [80] })).toEqual({ ...DEFAULT_MACHINE_OPTIONS, hostPorts: [80] });
-  expect(storedMachineOptions({ hostPorts: ['x'] })).toBeUndefined();
+  expect(storedBlocks({})).toEqual(DEFAULT_BLOCKS);
+  expect(storedBlocks({ machine: {} })).toEqual(DEFAULT_BLOCKS);
+  expect(storedBlocks({ machine: { hostPorts: [80] } })?.machine).toEqual({
+    ...DEFAULT_BLOCKS.machine,
+    hostPorts: [80],
+  });
+  expect(storedBlocks({ machine: { hostPorts: ['x'] } })).toBeUndefined();
+  expect(storedBlocks({ machine: null })).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type FileOperations, fileOperations } from '../../src/os/atomic-file.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { finishWrite, saveDesired, stateOf } from '../../src/state/desired-write.ts';
 import { places } from '../../src/state/places.ts';
 import { saveSettings } from '../../src/state/settings-file.ts';
@@ -13,13 +13,13 @@ import { settingsWith } from '../reconcile/worlds.ts';
 
 const BEFORE: Desired = {
   settings: settingsWith({ 'virtualMachine.memoryInGB': 4 }),
-  machine: DEFAULT_MACHINE_OPTIONS,
+  ...DEFAULT_BLOCKS,
   power: 'started',
   generation: 7,
 };
 const NEXT: Desired = {
   settings: settingsWith({ 'virtualMachine.memoryInGB': 8 }),
-  machine: { ...DEFAULT_MACHINE_OPTIONS, hostPorts: [80] },
+  machine: { ...DEFAULT_BLOCKS.machine, hostPorts: [80] },
   power: 'stopped',
   generation: 8,
 };

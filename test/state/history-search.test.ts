@@ -6,8 +6,8 @@ import { rollbackRequest } from '../../src/client/history.ts';
 import { differences, settingsAfter } from '../../src/plan/diff.ts';
 import { type Author, type HistoryEntry, recordedChanges } from '../../src/plan/history.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 import { stateOf } from '../../src/state/desired-write.ts';
 import { MOST_ENTRIES, readHistory } from '../../src/state/history-file.ts';
@@ -39,7 +39,7 @@ async function search(random: () => number) {
   const here = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
   mkdirSync(here.state, { recursive: true });
   const first: Desired = {
-    ...{ settings: settingsWith(), machine: DEFAULT_MACHINE_OPTIONS },
+    ...{ settings: settingsWith(), ...DEFAULT_BLOCKS },
     ...{ power: 'started', generation: 1 },
   };
   await saveSettings(here.settingsFile, undefined, first.settings);
@@ -160,7 +160,7 @@ function rolledBack(
   const target = entries.length === 0 ? undefined : pick(entries.slice(-5));
   if (!target) return settings;
   const { request } = rollbackRequest(entries, target.generation - 1);
-  return settingsAfter(settings, differences(settings, request));
+  return settingsAfter(settings, differences({ settings }, request));
 }
 
 test('random writes by five managers with faults and kills leave a history that is complete and in order', async () => {

@@ -16,8 +16,8 @@ import { expect, test } from 'vitest';
 import { homeLogs } from '../../src/drivers/log-places.ts';
 import { journalFile, writeJournal } from '../../src/features/snapshots/journal.ts';
 import { recoverBackend } from '../../src/features/snapshots/recovery.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { saveDesired } from '../../src/state/desired-write.ts';
 import { sweepDrafts } from '../../src/state/own-files.ts';
 import { places } from '../../src/state/places.ts';
@@ -103,7 +103,7 @@ test.each([
   const { here, home } = dotfiles();
   rmSync(here.settingsFile);
   link(here.settingsFile);
-  const desired = { machine: DEFAULT_MACHINE_OPTIONS, power: 'stopped', generation: 1 } as const;
+  const desired = { ...DEFAULT_BLOCKS, power: 'stopped', generation: 1 } as const;
   const write = saveDesired(here, 'simulated', {
     before: { ...desired, settings: OLD },
     next: { ...desired, settings: NEW, generation: 2 },

@@ -2,7 +2,7 @@ import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, sta
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { fileOperations } from '../../src/os/atomic-file.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { lockHolder, lockHome } from '../../src/state/home-lock.ts';
 import { fillReserve, withReserve } from '../../src/state/reserve.ts';
 import { loadState, saveState } from '../../src/state/state-file.ts';
@@ -41,7 +41,7 @@ test('on a full disk a lock can be taken, updated and released any number of tim
 test('on a full disk the state is written completely or not at all', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'state.json');
-  const state = { driver: 'host' as const, power: 'started' as const, generation: 7, machine: DEFAULT_MACHINE_OPTIONS };
+  const state = { driver: 'host' as const, power: 'started' as const, generation: 7, ...DEFAULT_BLOCKS };
   await saveState(file, state);
   await fillReserve(directory);
   const before = piecesIn(directory);
@@ -57,7 +57,7 @@ test('on a full disk the state is written completely or not at all', async () =>
 test('a reserve piece that is the file itself, as a kill can leave it, is not overwritten', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'state.json');
-  const state = { driver: 'host' as const, power: 'started' as const, generation: 7, machine: DEFAULT_MACHINE_OPTIONS };
+  const state = { driver: 'host' as const, power: 'started' as const, generation: 7, ...DEFAULT_BLOCKS };
   await saveState(file, state);
   await fillReserve(directory);
   rmSync(join(directory, 'reserve', '0'));

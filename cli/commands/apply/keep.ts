@@ -4,9 +4,9 @@ import { RdError } from '../../../src/errors.ts';
 import { isObject } from '../../../src/json.ts';
 import type { SentKeep } from '../../../src/plan/kept.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
+import { managedLeaves, treeOf } from '../../../src/settings/blocks.ts';
 import { formatFindings } from '../../../src/settings/issue.ts';
-import { leafAt, leaves } from '../../../src/settings/leaf-paths.ts';
-import { MACHINE_FIELDS } from '../../../src/settings/machine-options.gen.ts';
+import { leafAt } from '../../../src/settings/leaf-paths.ts';
 import { readKept } from '../../../src/state/kept-file.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { usage } from '../../arguments/values.ts';
@@ -83,12 +83,11 @@ function refuseUnmentioned(desired: DesiredDocument): void {
   });
 }
 
-/** Settings, members of the `machine` block, `state` and `portForwards`. */
+/** Settings, fields of blocks, `state` and `portForwards`. */
 function mentionedPaths({ request, portForwards, prunePortForwards }: DesiredDocument): string[] {
-  const { settings, machine = {}, state, prune } = request;
+  const { state, prune } = request;
   return [
-    ...leaves(settings).map(([path]) => path),
-    ...MACHINE_FIELDS.map(({ path }) => path).filter((path) => leafAt({ machine }, path) !== undefined),
+    ...managedLeaves(request).map(([path]) => path),
     ...prune,
     ...(state === 'unmanaged' ? [] : ['state']),
     ...(portForwards.length > 0 || prunePortForwards ? ['portForwards'] : []),
@@ -105,7 +104,7 @@ function placesOf(desired: DesiredDocument, cwd: string): Record<string, string>
   };
   for (const path of mentionedPaths(desired)) {
     add(path, path.split('.'));
-    const value = leafAt({ ...request.settings, machine: request.machine ?? {} }, path);
+    const value = leafAt(treeOf(request), path);
     for (const key of isObject(value) ? Object.keys(value) : []) add(`${path}[${key}]`, [...path.split('.'), key]);
   }
   return places;

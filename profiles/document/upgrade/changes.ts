@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
-import { fieldAt, isSection } from '../../../src/settings/fields.ts';
+import { isSection, settingAt } from '../../../src/settings/fields.ts';
 import { knownSettings, leafAt, leaves, setLeaf } from '../../../src/settings/leaf-paths.ts';
 import { migrate, migrateWithOrigins, originOf } from '../../../src/settings/migrate.ts';
 import { equal } from '../../../src/settings/own.ts';
@@ -121,7 +121,7 @@ function reasonOf(about: ChangeContext): string {
   if (to === undefined) return removalReason(about);
   const changed = valueReason(about);
   if (from === to) return changed ?? 'is written differently now';
-  const since = fieldAt(to)?.since;
+  const since = settingAt(to)?.since;
   const moved = since === undefined ? 'moved' : `moved in settings version ${since}`;
   return changed === undefined ? moved : `${moved}; ${changed}`;
 }

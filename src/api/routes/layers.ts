@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { DriverInfo } from '../../drivers/driver.ts';
 import { indentedJson } from '../../json.ts';
 import { type LayerFacts, settingLayers } from '../../plan/layers.ts';
+import { BLOCK_NAMES } from '../../settings/blocks.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import { documented } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
@@ -40,7 +41,12 @@ const LAYERS = {
     },
     inForce: { description: 'What counts now.', type: 'object' },
     stored: { description: 'Content of the settings file.', type: 'object' },
-    machine: { description: 'The `machine` block of profiles, as it counts now.', type: 'object' },
+    ...Object.fromEntries(
+      BLOCK_NAMES.map((name) => [
+        name,
+        { description: `The \`${name}\` block of profiles, as it counts now.`, type: 'object' },
+      ]),
+    ),
     driver: {
       type: 'object',
       required: ['name', 'simulated', 'support', 'liveFields'],
@@ -70,8 +76,15 @@ export function layerRoutes(app: FastifyInstance, { layers, store, driver }: Lay
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
   });
   app.get('/v2/settings/layers', doc, (_request, reply) => {
-    const { settings, machine } = store.snapshot().desired;
-    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, machine, driver });
+    const { desired } = store.snapshot();
+    const { settings } = desired;
+    const document = settingLayers(layers, {
+      ...desired,
+      basis: 'service',
+      inForce: settings,
+      stored: settings,
+      driver,
+    });
     reply.type(JSON_TYPE).send(indentedJson(document));
   });
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../json.ts';
 import { assumed } from '../../plan/assumed.ts';
 import type { BlastItem, Change, PlanRequest, Target } from '../../plan/change.ts';
 import type { Deed, PlannedDeed } from '../../plan/deed.ts';
-import { EXTENSIONS, isMachinePath } from '../../plan/diff.ts';
+import { EXTENSIONS } from '../../plan/diff.ts';
 import { withoutFields } from '../../plan/leave-out.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { NO_FORWARDS, planForwards } from '../../plan/port-forwards.ts';
@@ -11,10 +11,11 @@ import { powerChange } from '../../plan/runtime-changes.ts';
 import { summarize } from '../../plan/summary.ts';
 import { COMPATIBLE } from '../../product.ts';
 import type { BackendState } from '../../reconcile/contract.ts';
+import { DEFAULT_BLOCKS } from '../../settings/blocks.gen.ts';
+import { isBlockPath } from '../../settings/blocks.ts';
 import { fillDefaults } from '../../settings/defaults.ts';
 import { FIELDS } from '../../settings/fields.gen.ts';
-import { fieldAt } from '../../settings/fields.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../settings/machine-options.gen.ts';
+import { fieldAt, settingAt } from '../../settings/fields.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import type { Proposal } from '../contract.ts';
 import { ANY_DRIVER, ANY_HOST } from '../offline.ts';
@@ -50,11 +51,11 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
   const { settings, target, vmState } = facts;
   const live = fillDefaults(settings.known, ANY_HOST);
   const locks = locksAtNewest(facts.locks, settings.version);
-  const last = { settings: live, machine: DEFAULT_MACHINE_OPTIONS };
+  const last = { settings: live, ...DEFAULT_BLOCKS };
   const planned = (blocked: readonly Change[]) =>
     makePlan({
       request: withoutFields(request, blocked),
-      ...{ live, machine: last.machine, locks, target, driver: ANY_DRIVER, lockedBy: 'the application' },
+      ...{ live, ...DEFAULT_BLOCKS, locks, target, driver: ANY_DRIVER, lockedBy: 'the application' },
       power: 'started',
       observed: assumed({ seen: undefined, last, driver: ANY_DRIVER, reason: 'only the application knows' }),
       generation: 1,
@@ -130,14 +131,16 @@ async function judged(
 
 function withoutPlace(change: Change, settings: ForeignSettings): Change {
   if (change.blocked) return change;
-  if (isMachinePath(change.path)) return blockedBy(change, 'unsupported', NO_MACHINE_BLOCK);
-  const field = fieldAt(change.path);
+  if (isBlockPath(change.path)) {
+    const block = change.path.split('.')[0];
+    const message = `The ${block} block is for rdctl; this application has no such settings.`;
+    return blockedBy(change, 'unsupported', message);
+  }
+  const field = settingAt(change.path);
   if (!field) return change;
   const message = absence(field.path, settings);
   return message === undefined ? change : blockedBy(change, 'unsupported', message);
 }
-
-const NO_MACHINE_BLOCK = 'The machine block is for rdctl; this application has no such settings.';
 
 function blockedBy(change: Change, by: 'lock' | 'unsupported', message: string): Change {
   return { ...change, severity: 'none', reason: 'not available', blocked: { by, message } };

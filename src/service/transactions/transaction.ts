@@ -1,6 +1,6 @@
 import type { DriverInfo } from '../../drivers/driver.ts';
 import { defined } from '../../json.ts';
-import type { DesiredBackend } from '../../plan/backend.ts';
+import { backendOf, type DesiredBackend } from '../../plan/backend.ts';
 import { type Author, recordedChanges } from '../../plan/history.ts';
 import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/return.ts';
 import type { Controllers, Desired } from '../../reconcile/contract.ts';
@@ -116,10 +116,6 @@ export function recordOf({
     ...defined({ reason }),
     ...(phases ? { phases } : {}),
   };
-}
-
-export function backendOf({ settings, machine, power }: DesiredBackend): DesiredBackend {
-  return { settings, machine, power };
 }
 
 export function earlierOf(desired: Desired): EarlierState {

@@ -4,6 +4,7 @@ import { defined, type JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { Log } from '../../os/limited-log.ts';
 import type { DesiredBackend } from '../../plan/backend.ts';
+import { backendOf } from '../../plan/backend.ts';
 import {
   type EarlierState,
   isSame,
@@ -22,7 +23,6 @@ import type { Transactions } from './contract.ts';
 import { createProving, isRunning } from './proving.ts';
 import { transactionRecords } from './records.ts';
 import {
-  backendOf,
   continued,
   earlierOf,
   isBookkeeping,

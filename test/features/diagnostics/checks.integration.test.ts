@@ -7,6 +7,7 @@ import type { MachineConfinement } from '../../../src/drivers/driver.ts';
 import type { Finding } from '../../../src/features/diagnostics/check.ts';
 import { allChecks } from '../../../src/features/diagnostics/checks/index.ts';
 import { engineSpec } from '../../../src/plan/backend.ts';
+import { DEFAULT_BLOCKS } from '../../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../../src/settings/defaults.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { fingerprint } from '../../helpers/user-home.ts';
@@ -45,7 +46,7 @@ async function listen(listener: RequestListener, path?: string): Promise<string>
 }
 
 function runningMoby(endpoint: string): ContextChange {
-  const spec = engineSpec(defaultSettings({ platform: 'linux', arch: 'x64' }));
+  const spec = engineSpec(defaultSettings({ platform: 'linux', arch: 'x64' }), DEFAULT_BLOCKS);
   return {
     status: {
       power: 'started',

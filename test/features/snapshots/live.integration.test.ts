@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/os/clock.ts';
 import type { Desired } from '../../../src/reconcile/contract.ts';
 import { createControllers } from '../../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../../src/reconcile/maintenance.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../../src/settings/blocks.gen.ts';
 import { backendLock } from '../../../src/state/backend-lock.ts';
 import { memorySimulation } from '../../helpers/memory-simulation.ts';
 import { withKey } from '../../helpers/sealed-snapshot.ts';
@@ -68,7 +68,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
       await world.go.promise;
     };
   }
-  let desired: Desired = { settings: SETTINGS, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
+  let desired: Desired = { settings: SETTINGS, ...DEFAULT_BLOCKS, power, generation: 1 };
   const controllers = createControllers({ driver, desired, clock: systemClock, random: () => 0, log: () => undefined });
   onTestFinished(() => controllers.close());
   const lock = join(home, 'backend.lock');

@@ -5,8 +5,8 @@ import type { Driver, SupportMatrix } from '../../../src/drivers/driver.ts';
 import { simulated } from '../../../src/drivers/machines/simulated/index.ts';
 import { restoredSettings } from '../../../src/features/snapshots/backend-data.ts';
 import type { JsonObject } from '../../../src/json.ts';
+import { DEFAULT_BLOCKS } from '../../../src/settings/blocks.gen.ts';
 import { defaultSettings } from '../../../src/settings/defaults.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
 import { createDesiredStore } from '../../../src/state/desired-store.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
@@ -22,7 +22,7 @@ async function restored(saved: JsonObject | string, { locks = {}, support = {} a
   const file = join(temporaryDirectory(), 'settings.json');
   writeFileSync(file, typeof saved === 'string' ? saved : JSON.stringify(saved));
   const store = createDesiredStore({
-    initial: { settings: NOW, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
+    initial: { settings: NOW, ...DEFAULT_BLOCKS, power: 'started', generation: 1 },
     locks,
     persist: async () => undefined,
     onChange: () => undefined,

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../../src/settings/blocks.gen.ts';
 import { rdctl } from '../../helpers/cli.ts';
 import { freePort } from '../../helpers/free-port.ts';
 import { startService, type TestServiceOptions } from '../../helpers/service.ts';
@@ -80,7 +80,7 @@ test('a change that the engine refuses is undone, told, and recorded', async () 
       changes: [
         { path: 'containerEngine.name', before: 'containerd', after: 'moby' },
         { path: 'virtualMachine.memoryInGB', before: 3 },
-        { path: 'machine.hostPorts', before: [80], after: DEFAULT_MACHINE_OPTIONS.hostPorts },
+        { path: 'machine.hostPorts', before: [80], after: DEFAULT_BLOCKS.machine.hostPorts },
       ],
       outcome: { result: 'converged' },
     },

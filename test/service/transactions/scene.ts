@@ -14,7 +14,7 @@ import type { TransactionReport } from '../../../src/reconcile/status-document.t
 import { writeDurably } from '../../../src/service/durable-write.ts';
 import { serviceHistory } from '../../../src/service/history.ts';
 import { createTransactions } from '../../../src/service/transactions/transactions.ts';
-import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
+import { DEFAULT_BLOCKS } from '../../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../../src/settings/settings.gen.ts';
 import { createDesiredStore } from '../../../src/state/desired-store.ts';
 import { finishWrite, saveDesired, stateOf } from '../../../src/state/desired-write.ts';
@@ -75,7 +75,7 @@ export async function openScene(options: SceneOptions = {}) {
   const history = serviceHistory(tracked, { write } as never);
   const initial: Desired = {
     settings,
-    machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
+    machine: state?.machine ?? DEFAULT_BLOCKS.machine,
     power: options.power ?? state?.power ?? 'started',
     generation: Math.max(state?.generation ?? 0, history.last) + 1,
   };

@@ -72,7 +72,7 @@ const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 const UNSEEN = 'other systems do not show who connects to a paused machine';
 
 /** What the qemu driver supports, per setting. The type requires every setting. */
-export const QEMU_SUPPORT: SupportMatrix = {
+export const QEMU_SUPPORT = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
   'application.adminAccess': {
@@ -104,7 +104,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
   },
   'machine.hostPorts': ENFORCED,
   'machine.pauseAfterMinutes': { level: 'enforced', reason: `on Linux; ${UNSEEN}` },
-};
+} as const satisfies SupportMatrix;
 
 /** Pure: QEMU cannot start with more memory than the host has; without this check that fails only after everything was stopped. */
 export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {

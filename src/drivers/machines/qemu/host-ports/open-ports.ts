@@ -1,4 +1,4 @@
-import { mergePortRanges, portRange } from '../../../../settings/machine-options.ts';
+import { mergePortRanges, portRange } from '../../../../settings/machine-values.ts';
 import type { OpenHostPorts, PublishedPort } from '../../../driver.ts';
 import type { Listening, Protocol } from '../ports/rules.ts';
 
