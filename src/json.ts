@@ -87,6 +87,8 @@ export function parseObject(text: string): JsonObject | undefined {
 
 /** The members that are not undefined, to spread what is optional: `{ name, ...defined({ reason }) }`. */
 export function defined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const found = Object.entries(members).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(found) as ReturnType<typeof defined<T>>;
+  // Not by entries: parsers of thousands of texts call it for each.
+  const found: Partial<T> = {};
+  for (const key in members) if (members[key] !== undefined) found[key] = members[key];
+  return found as ReturnType<typeof defined<T>>;
 }

@@ -89,11 +89,11 @@ function splitName(text: string): { registry?: string; rest: string } {
   return isDottedRegistry(head) ? { registry: head, rest: text.slice(slash + 1) } : { rest: text };
 }
 
+const DOTTED = /^[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*)+(?::(\d{1,5}))?$/;
+
 function isDottedRegistry(text: string): boolean {
-  const [host = '', port, ...more] = text.split(':');
-  if (more.length > 0 || (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65535))) return false;
-  const labels = host.split('.');
-  return labels.length > 1 && labels.every((label) => /^[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*$/.test(label));
+  const match = DOTTED.exec(text);
+  return match !== null && Number(match[1] ?? 0) <= 65535;
 }
 
 function placeOf(registry: string, name: string): Pick<ImageReference, 'registry' | 'repository'> {
