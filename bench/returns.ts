@@ -7,7 +7,7 @@ import { compare, type Result, result } from './measure.ts';
 import { cleanEnv, finish, TOOL } from './service.ts';
 
 const CLASSIC = { version: 19, containerEngine: { mobyStorageDriver: 'classic' } };
-/** What a return may take besides the start of the old engine. */
+/** What an automatic rollback may take besides the start of the old engine. */
 const ALLOWANCE_MS = 10_000;
 
 /**

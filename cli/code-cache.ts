@@ -77,7 +77,7 @@ function readCache(file: string, source: Buffer): Buffer | 'damaged' | undefined
     const handle = openSync(file, 'r');
     try {
       const facts = fstatSync(handle);
-      return isOurs(facts) ? (verified(handle, facts.size, source) ?? 'damaged') : undefined;
+      return isOurs(facts) ? (verifyCode(handle, facts.size, source) ?? 'damaged') : undefined;
     } finally {
       closeSync(handle);
     }
@@ -90,7 +90,7 @@ function readCache(file: string, source: Buffer): Buffer | 'damaged' | undefined
  * The compiled code, if it is undamaged and of this source: V8 trusts its bytes and can crash on damaged ones. A cache is the source and twice
  * the code, because comparing takes a fiftieth of the time in which Node loads what computes a checksum.
  */
-function verified(handle: number, length: number, source: Buffer): Buffer | undefined {
+function verifyCode(handle: number, length: number, source: Buffer): Buffer | undefined {
   const size = (length - source.length) / 2;
   if (size <= 0 || !Number.isInteger(size) || !continuesWith(handle, source)) return undefined;
   const code = Buffer.allocUnsafeSlow(size);

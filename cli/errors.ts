@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, messageOf, RdError } from '../src/errors.ts';
 import { defined } from '../src/json.ts';
-import { escapedInLines } from '../src/settings/printable.ts';
+import { escapeInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
 import { usageBlock } from './usage-line.ts';
 
@@ -49,21 +49,21 @@ const OUTPUT_PROBLEMS: Readonly<Record<string, string>> = {
 function reportText({ error, command, verbose }: Failure, io: Io): number {
   const aborted = io.signal.aborted;
   if (!(error instanceof RdError)) {
-    if (aborted && (error === io.signal.reason || isAbort(error))) return cancelled(io);
+    if (aborted && (error === io.signal.reason || isAbort(error))) return reportCancellation(io);
     const problem = outputProblem(error);
     if (problem !== undefined) {
       io.err(`Error: could not write the output: ${problem}\nThe output is incomplete.\n`);
       return 1;
     }
-    io.err(`Error: ${escapedInLines(unexpected(error))}\n`);
+    io.err(`Error: ${escapeInLines(unexpectedErrorText(error))}\n`);
     io.err(verbose ? `${trace(error)}\n` : 'This is a bug in rdctl. Run again with --verbose for details.\n');
     return 1;
   }
-  if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
+  if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return reportCancellation(io);
   // Declining is not an error.
   const decided = (error.code === 'ERR_CONSENT_NEEDED' || error.code === 'ERR_CANCELLED') && error.advice === undefined;
   // Messages may contain text from files, registries and other programs.
-  const printLine = (text: string) => io.err(`${escapedInLines(text)}\n`);
+  const printLine = (text: string) => io.err(`${escapeInLines(text)}\n`);
   printLine(`${decided ? '' : 'Error: '}${error.message}`);
   for (const line of error.details) printLine(line);
   if (error.advice !== undefined) printLine(error.advice);
@@ -75,7 +75,7 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
 
 /** The document of `schemas/error.json`. */
 function documentOf(error: unknown): object {
-  if (!(error instanceof RdError)) return { code: 'ERR_INTERNAL', message: unexpected(error) };
+  if (!(error instanceof RdError)) return { code: 'ERR_INTERNAL', message: unexpectedErrorText(error) };
   const { code, message, advice, details, findings } = error;
   return {
     code,
@@ -92,7 +92,7 @@ function exitCode(code: ErrorCode, command: Command | undefined): number {
   return code === 'ERR_WRONG_TARGET' ? ERRORS[code].exit : 1;
 }
 
-function cancelled(io: Io): number {
+function reportCancellation(io: Io): number {
   io.err('Interrupted.\n');
   return signalExit(io);
 }
@@ -107,7 +107,7 @@ function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || ('code' in error && error.code === 'ABORT_ERR'));
 }
 
-function unexpected(error: unknown): string {
+function unexpectedErrorText(error: unknown): string {
   const text = messageOf(error);
   return text === '' ? 'unexpected error' : text.split('\n', 1).join('');
 }
@@ -116,7 +116,7 @@ function unexpected(error: unknown): string {
 function causes(error: RdError): string[] {
   const printed = [error.message];
   for (let each = error.cause; each !== undefined; each = each instanceof Error ? each.cause : undefined) {
-    const sentence = unexpected(each);
+    const sentence = unexpectedErrorText(each);
     if (!printed.some((text) => text.includes(sentence))) printed.push(sentence);
   }
   return printed.slice(1);

@@ -32,7 +32,7 @@ function writer(fd: 1 | 2, called: string): Writer {
   // What people read may reach a terminal by another program, such as a pager.
   function say(said: string): void {
     const text = forTerminal(called === PROGRAM ? said : asTyped(said, called));
-    send(isTerminal(fd) ? folded(text, fd) : text);
+    send(isTerminal(fd) ? foldForTerminal(text, fd) : text);
   }
 
   function send(data: string | Uint8Array): void {
@@ -89,7 +89,7 @@ function isTerminal(fd: number): boolean {
 }
 
 /** Asks for the width only if a line may not fit: that sets up the stream. */
-function folded(text: string, fd: 1 | 2): string {
+function foldForTerminal(text: string, fd: 1 | 2): string {
   if (!/.{41}/.test(text)) return text;
   const { columns } = fd === 1 ? process.stdout : process.stderr;
   // A terminal that has not been given a size, such as that of a program that records, has 0.

@@ -25,7 +25,7 @@ export async function run(
     const name = argv[at] ?? '';
     const entry = commands.find((each) => each.name === name);
     if (!entry) return unknownCommand(name, io, commands);
-    const found = named(await entry.load(), without(argv, at));
+    const found = resolveCommand(await entry.load(), without(argv, at));
     command = found.command;
     if (command.deprecated) io.err(`Command ${quote(command.name)} is deprecated, ${command.deprecated}\n`);
     const parsed = command.passesWords
@@ -54,10 +54,10 @@ export async function run(
 }
 
 /** Resolves the command through its groups; returns it with the remaining words. */
-function named(command: Command, argv: readonly string[]): { command: Command; argv: readonly string[] } {
+function resolveCommand(command: Command, argv: readonly string[]): { command: Command; argv: readonly string[] } {
   const at = command.subcommands && commandIndex(argv, command.flags);
   const next = at === undefined ? undefined : subcommandOf(command, argv[at] ?? '');
-  return at === undefined || !next ? { command, argv } : named(next, without(argv, at));
+  return at === undefined || !next ? { command, argv } : resolveCommand(next, without(argv, at));
 }
 
 function without(argv: readonly string[], at: number): string[] {
@@ -134,8 +134,8 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 async function connect(globals: GlobalFlags, io: Io, mayStart: boolean): Promise<Connection> {
   const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
   const connection = await find().catch(async (error: unknown) => {
-    const { startedByUse } = await import('../src/client/session/activation.ts');
-    if (mayStart && (await startedByUse(error, globals, io))) return find();
+    const { startForUse } = await import('../src/client/session/activation.ts');
+    if (mayStart && (await startForUse(error, globals, io))) return find();
     const { rediscover } = await import('../src/client/session/missing.ts');
     return rediscover(find, error, globals, io);
   });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { allowedSigners } from '../src/features/upgrade/signers.ts';
+import { parseAllowedSigners } from '../src/features/upgrade/signers.ts';
 import { verifySignature } from '../src/features/upgrade/ssh-signature.ts';
 import { withoutCodeSignature } from './code-signature.ts';
 import { compile } from './compile.ts';
@@ -116,7 +116,7 @@ async function main(argv: readonly string[]): Promise<void> {
     verifySignature(
       readFileSync(sumsFile),
       readFileSync(signature, 'utf8'),
-      allowedSigners(pinned.signers, 'RDCTL_SIGNING_KEY'),
+      parseAllowedSigners(pinned.signers, 'RDCTL_SIGNING_KEY'),
     );
     process.stderr.write(`${basename(signature)}: signed\n`);
   } else process.stderr.write('SHA256SUMS is not signed: RDCTL_SIGNING_KEY is not set\n');

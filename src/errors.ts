@@ -53,7 +53,7 @@ export const ERRORS = {
   /** A release that is not signed by a trusted key, does not run here, or is not ours to install. */
   ERR_UPGRADE_REFUSED: { status: 409, exit: 3, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
-  /** There is no room for the snapshot that covers a loss of data. */
+  /** There is no room for the safety snapshot before a loss of data. */
   ERR_NO_SPACE: { status: 507, exit: 5, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
   /** The loop cancels its own work silently; a cancellation it sees was meant for another caller. */

@@ -2,7 +2,7 @@ import { existsSync, realpathSync, type Stats } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { RdError } from '../../src/errors.ts';
-import { escapedHidden } from '../../src/settings/printable.ts';
+import { escapeHidden } from '../../src/settings/printable.ts';
 import type { Io } from '../command.ts';
 import { quote, usage } from './values.ts';
 
@@ -76,7 +76,7 @@ export async function writeOutFiles(
     if (found && !replace) {
       throw new RdError('ERR_IO', `${path} already exists`, { advice: 'Choose another name, or add --force.' });
     }
-    const reached = found && (await reachedBy(path));
+    const reached = found && (await statTarget(path));
     replaced.push(reached?.isFile() ?? false);
     if (reached && !reached.isFile()) inPlace.push(file);
     else {
@@ -108,7 +108,7 @@ export async function refuseForeignLink(path: string): Promise<void> {
 }
 
 /** Stat of the path, following links. */
-async function reachedBy(path: string): Promise<Stats> {
+async function statTarget(path: string): Promise<Stats> {
   const { stat } = await import('node:fs/promises');
   return stat(path).catch((cause: unknown) => {
     throw new RdError('ERR_IO', `could not write ${path}: it is a dangling symbolic link`, {
@@ -156,7 +156,7 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
 /** An unreadable `--input` file, worded as in Rancher Desktop's `rdctl`. */
 export function openError(file: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  return new RdError('ERR_IO', `open ${escapedHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });
+  return new RdError('ERR_IO', `open ${escapeHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });
 }
 
 const REASONS: Readonly<Record<string, string>> = {

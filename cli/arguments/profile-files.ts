@@ -90,7 +90,7 @@ export function errorWithPositions(error: unknown, locate: Locate | undefined): 
   const refused = error.findings.length > 0 ? error : fromText(error);
   if (!refused) return error;
   const part = KEY_ERRORS.includes(code) ? 'key' : 'value';
-  const findings = refused.findings.map((finding) => placed(finding, locate, part));
+  const findings = refused.findings.map((finding) => locateFinding(finding, locate, part));
   return new RdError(code, refused.message, {
     cause: error,
     details: formatFindings(findings),
@@ -98,7 +98,7 @@ export function errorWithPositions(error: unknown, locate: Locate | undefined): 
   });
 }
 
-function placed(finding: SettingsFinding, locate: Locate, part: 'key' | 'value'): Finding {
+function locateFinding(finding: SettingsFinding, locate: Locate, part: 'key' | 'value'): Finding {
   return { ...finding, ...locate(pointerNames(finding.pointer), part) };
 }
 

@@ -53,9 +53,9 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is lo
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
     checkDriver(flags.driver, io.env);
-    const { files, plans } = await sortedOut(flags.file ?? [], args, io);
+    const { files, plans } = await separatePlans(flags.file ?? [], args, io);
     if (flags['dry-run']) return dryRun(invocation, view, { ...flags, file: files, isPlan: plans.length > 0 });
-    const wanted: RequestedState = await requestedState({
+    const wanted: RequestedState = await readRequestedState({
       files,
       plans,
       previous: flags.previous ?? false,
@@ -137,7 +137,7 @@ const PLAN_EXPOSED = {
  * Tells profiles from saved plans among the arguments: what its name says is YAML, standard input and an example are profiles. Anything else has to
  * be a saved plan, so that whoever can write it cannot make a profile of it.
  */
-async function sortedOut(
+async function separatePlans(
   named: readonly string[],
   args: readonly string[],
   io: Io,
@@ -171,7 +171,14 @@ interface WantedInput {
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-async function requestedState({ files, plans, previous, caller, view, where }: WantedInput): Promise<RequestedState> {
+async function readRequestedState({
+  files,
+  plans,
+  previous,
+  caller,
+  view,
+  where,
+}: WantedInput): Promise<RequestedState> {
   const { io } = caller;
   const [planFile, extra] = plans;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'only one saved plan can be applied at a time');

@@ -75,16 +75,16 @@ async function writeProfile(
   const text = exporter.text(tree, request);
   // Asking the releases costs more than all the rest.
   const { judgement } = flags.check || flags.strict ? await import('../../profiles/check/check.ts') : {};
-  const judged = judgement?.(input, selected, { part: request.part, platform }) ?? { warnings: [], notes: [] };
+  const evaluation = judgement?.(input, selected, { part: request.part, platform }) ?? { warnings: [], notes: [] };
   const own = remarks(text, selected.elsewhere, request);
-  const warnings = [...selected.warnings, ...judged.warnings, ...own.warnings];
+  const warnings = [...selected.warnings, ...evaluation.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {
     throw new RdError('ERR_PROFILE_INVALID', 'the profile was not written, because of warnings and --strict:', {
       details: firstLines(warnings),
     });
   }
   for (const line of firstLines(warnings)) io.err(`Warning: ${line}\n`);
-  for (const line of firstLines([...selected.notes, ...judged.notes, ...own.notes])) io.err(`Note: ${line}\n`);
+  for (const line of firstLines([...selected.notes, ...evaluation.notes, ...own.notes])) io.err(`Note: ${line}\n`);
   const data = request.encoding === 'utf-8' ? text : encodeRegistryFile(text, request.encoding);
   if (!request.destination) {
     io.out(data);
@@ -105,7 +105,7 @@ async function writeProfile(
   });
   const bits = await permissionsOf(file);
   const alone = selected.secret && (bits & 0o077) === 0;
-  io.err(`${written(file, replaced)}${alone ? ', readable only by you: it contains a password' : ''}.\n`);
+  io.err(`${writtenText(file, replaced)}${alone ? ', readable only by you: it contains a password' : ''}.\n`);
   if (replaced && !selected.secret && (bits & 0o044) !== 0o044) {
     io.err(`Note: ${file} keeps its restrictive permissions, but the application reads it as the logged-in user.\n`);
   }
@@ -126,11 +126,11 @@ async function writeTemplates(directory: string, io: Io): Promise<number> {
   const files = admxFiles().map(({ path, text }) => ({ path: join(directory, path), data: text }));
   for (const { path } of files) if (dirname(path) !== directory) await makeOneDirectory(dirname(path));
   const replaced = await writeOutFiles(files, { mode: 0o644, exact: true, replace: true });
-  for (const [index, { path }] of files.entries()) io.err(`${written(path, replaced[index] ?? false)}.\n`);
+  for (const [index, { path }] of files.entries()) io.err(`${writtenText(path, replaced[index] ?? false)}.\n`);
   return 0;
 }
 
-function written(path: string, replaced: boolean): string {
+function writtenText(path: string, replaced: boolean): string {
   return `${replaced ? 'Replaced' : 'Wrote'} ${path}`;
 }
 

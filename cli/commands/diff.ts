@@ -219,8 +219,8 @@ function showComparison(
     differences: found.values.map(({ path, key, sensitive, before: old, after: now }) => ({
       path,
       ...defined({ key }),
-      ...(old === undefined ? {} : { before: covered(old, sensitive) }),
-      ...(now === undefined ? {} : { after: covered(now, sensitive) }),
+      ...(old === undefined ? {} : { before: maskValue(old, sensitive) }),
+      ...(now === undefined ? {} : { after: maskValue(now, sensitive) }),
     })),
     locks: found.locks,
     besides: found.besides,
@@ -260,9 +260,9 @@ function ending(differences: number, besides: readonly string[]): string {
 
 function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after') {
   const value = values[which];
-  return value === undefined ? undefined : covered(value, sensitive);
+  return value === undefined ? undefined : maskValue(value, sensitive);
 }
 
-function covered(value: JsonValue, sensitive: boolean): JsonValue | { sensitive: true } {
+function maskValue(value: JsonValue, sensitive: boolean): JsonValue | { sensitive: true } {
   return sensitive ? { sensitive: true } : value;
 }

@@ -28,7 +28,8 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
     noArguments(args, 'doctor');
     const drivers = await driverReports(io);
     const service = await runningService(invocation);
-    const found = service && (await checksOf(service.client).catch((error: unknown) => unchecked(error, service, io)));
+    const found =
+      service && (await checksOf(service.client).catch((error: unknown) => reportNoChecks(error, service, io)));
     const failed = found?.checks.some(({ passed, mute }) => !passed && !mute) ?? false;
     if (flags.output === 'json') {
       io.out(jsonText({ kind: 'Doctor', formatVersion: 1, drivers, status: service?.status, diagnostics: found }));
@@ -40,7 +41,7 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
 });
 
 /** Another application may have no checks; what is known of it and of the drivers is shown all the same. */
-function unchecked(error: unknown, { client, status }: Service, io: Io): undefined {
+function reportNoChecks(error: unknown, { client, status }: Service, io: Io): undefined {
   if (!(error instanceof RdError) || !client.foreign) throw error;
   io.err(`notice: ${status.product} has no checks that rdctl can run: ${error.message}.\n`);
 }

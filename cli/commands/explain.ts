@@ -21,7 +21,7 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { MANAGED_FIELDS } from '../../src/settings/fields.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { pastSetting, pastText } from '../../src/settings/past.ts';
-import { recordedFirstRun } from '../../src/state/state-file.ts';
+import { readFirstRun } from '../../src/state/state-file.ts';
 import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
@@ -106,7 +106,7 @@ async function findLayers(invocation: Caller): Promise<FoundLayers> {
 async function layersWithoutService(io: Io, host: Host): Promise<SettingLayers> {
   const where = homeOf(io);
   const policies = await policiesOf(io, host);
-  const firstRun = await recordedFirstRun(where.firstRunFile);
+  const firstRun = await readFirstRun(where.firstRunFile);
   const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
   return layersOfFiles(where, host, policies, facts);
 }
@@ -228,14 +228,14 @@ function short(text: string): string {
 function settingNamed(name: string): { field: Field } | { section: string } {
   const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
   if (asked === '') return { section: '' };
-  const field = MANAGED_FIELDS.find(({ path, flag }) => named(asked, path, flag));
+  const field = MANAGED_FIELDS.find(({ path, flag }) => isNameOf(asked, path, flag));
   if (field) return { field };
   const section = sections().find((each) => each.toLowerCase() === asked);
   if (section !== undefined) return { section };
-  throw unknown(name.trim());
+  throw unknownSettingError(name.trim());
 }
 
-function named(asked: string, path: string, flag: Field['flag']): boolean {
+function isNameOf(asked: string, path: string, flag: Field['flag']): boolean {
   return path.toLowerCase() === asked || [flag?.name, ...(flag?.aliases ?? [])].some((each) => each === asked);
 }
 
@@ -247,7 +247,7 @@ function sections(): string[] {
   return [...found];
 }
 
-function unknown(name: string): RdError {
+function unknownSettingError(name: string): RdError {
   const map = MANAGED_FIELDS.find(({ path, type }) => type.startsWith('map') && name.startsWith(`${path}.`));
   if (map) {
     return new RdError('ERR_USAGE', `${JSON.stringify(name)} is an entry of the map ${map.path}`, {

@@ -33,7 +33,7 @@ async function changeExtension(
   const line = waitingLine(io);
   line.show(`${meanwhile} ${plainText(id)} …`);
   const reply = await call(client, id, { signal: io.signal }).finally(line.end);
-  if (reply.status < 200 || reply.status > 299) return refused(reply, io);
+  if (reply.status < 200 || reply.status > 299) return printRefusal(reply, io);
   io.out(`${word} image ${id}: ${reply.text}\n`);
   if (reply.status === 204) io.err(`note: nothing to do, ${plainText(id)} ${already}\n`);
   for (const clause of reply.leftOut) io.err(`note: ${plainText(clause)}\n`);
@@ -41,7 +41,7 @@ async function changeExtension(
 }
 
 /** The JSON reply of Rancher Desktop's `rdctl`. `quiet`: without the answer. */
-function refused({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
+function printRefusal({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
   io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
   if (text !== '' && !quiet) io.err(`${text}\n`);
   if (reason !== undefined && !quiet && !text.includes(reason)) io.err(`reason: ${plainText(reason)}\n`);
@@ -83,7 +83,7 @@ GET /v1/extensions: version, metadata and labels by image name.
   async run({ flags, args, io, connect }) {
     noArguments(args, 'extension list');
     const { reply, document } = await listExtensions(createClient(await connect()), { signal: io.signal });
-    if (!document) return refused(reply, io, true);
+    if (!document) return printRefusal(reply, io, true);
     if (flags.output === 'json') io.out(jsonText(document));
     else io.out(tableOf(document));
     return 0;

@@ -77,7 +77,7 @@ Secrets are masked. \`rdctl rollback\` goes back to an earlier generation.
   subcommands: [historyShow, historyDiff],
   async otherwise({ args, flags, globals, io }) {
     if (args.length > 0) throw usage(`history has no command ${JSON.stringify(args[0])}`);
-    const entries = selected(await historyHere({ globals, io }), flags);
+    const entries = selectEntries(await historyHere({ globals, io }), flags);
     if (flags.output === 'json') io.out(jsonText(documentOf('History', { entries })));
     else if (entries.length === 0) noEntries(io, flags);
     else io.out(historyText(entries));
@@ -101,7 +101,7 @@ export async function storedNames(io: Io): Promise<string[]> {
 }
 
 /** Entries within `since` milliseconds, with a change at or below `path`. */
-function selected(
+function selectEntries(
   entries: readonly HistoryEntry[],
   { since, path }: { since?: number; path?: string },
 ): HistoryEntry[] {

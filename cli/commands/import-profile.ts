@@ -173,7 +173,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
       });
     }
   }
-  return chosen(parts, wanted, notices);
+  return chooseParts(parts, wanted, notices);
 }
 
 /**
@@ -190,14 +190,14 @@ async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundPar
     });
   }
   const format = { darwin: 'plist', linux: 'json', win32: 'registry' } as const;
-  return chosen(
+  return chooseParts(
     parts.map((part) => ({ ...part, format: format[part.platform] })),
     wanted,
     [],
   );
 }
 
-function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[]): FoundParts {
+function chooseParts(parts: FoundPart[], wanted: Part | undefined, notices: string[]): FoundParts {
   const notes = [...notices, ...parts.flatMap((part) => part.notes ?? [])];
   if (wanted === undefined) return { parts, notices: notes };
   const kept = parts.filter(({ part }) => part === wanted);

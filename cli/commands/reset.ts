@@ -6,7 +6,7 @@ import { sentenceOf } from '../../src/client/replies.ts';
 import { homeOf, namesService } from '../../src/client/session/home.ts';
 import { leftoverText } from '../../src/client/session/missing.ts';
 import { RdError } from '../../src/errors.ts';
-import { type Allowed, type Consent, LOSS_OF, notAllowed } from '../../src/plan/losses.ts';
+import { type Allowed, type Consent, LOSS_OF, missingConsent } from '../../src/plan/losses.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import { requireMarked } from '../../src/state/drop-in.ts';
 import {
@@ -160,7 +160,7 @@ async function consentToReset(
 ): Promise<Consent['by'] | undefined> {
   const loss = LOSS_OF[mode];
   if (allowed) {
-    if (notAllowed([loss], allowed).length === 0) return 'flag';
+    if (missingConsent([loss], allowed).length === 0) return 'flag';
     throw new RdError('ERR_CONSENT_NEEDED', `This deletes ${LOSSES[mode]}${whose}; nothing was changed.`, {
       advice: `Add --allow ${loss}, or --yes.`,
     });

@@ -123,8 +123,8 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     showNotices(status, io);
     await Promise.race([
       service.stopped,
-      aborted(signal),
-      ...(flags.idle === undefined ? [] : [orphaned(flags.idle, signal)]),
+      waitForAbort(signal),
+      ...(flags.idle === undefined ? [] : [waitForParentExit(flags.idle, signal)]),
     ]);
     await service.stop(signal.aborted ? String(signal.reason) : 'the command that started it has exited');
     await service.stopped;
@@ -146,7 +146,7 @@ function inheritedSocket({ env: { LISTEN_PID, LISTEN_FDS } }: Pick<Io, 'env'>): 
 }
 
 /** Resolves when the parent process has exited for any reason: nothing else ends a service that runs for one command. */
-function orphaned(parent: number, signal: AbortSignal): Promise<void> {
+function waitForParentExit(parent: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
       if (process.ppid === parent && !signal.aborted) return;
@@ -157,7 +157,7 @@ function orphaned(parent: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

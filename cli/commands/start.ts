@@ -7,7 +7,7 @@ import type {
   Server,
   SettingsClient,
 } from '../../src/client/contract.ts';
-import { waitConverged, watched } from '../../src/client/converge.ts';
+import { waitConverged, watchStatus } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { refuseSuperseded } from '../../src/client/overtaken.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
@@ -259,7 +259,7 @@ async function waitOwn(
   const wanted = generation ?? (await generationInForce(client, signal));
   let noticed: string | undefined;
   const started: PlanRequest = { settings: sent ?? { version: SCHEMA_VERSION }, state: 'started', prune: [] };
-  const feed = watched(client, { clock, signal });
+  const feed = watchStatus(client, { clock, signal });
   try {
     const status = await waitConverged({
       feed,

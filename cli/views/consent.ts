@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import type { Loss, Plan } from '../../src/plan/change.ts';
-import { type Allowed, type Consent, lossesOf, lostItems, notAllowed } from '../../src/plan/losses.ts';
+import { type Allowed, type Consent, lossesOf, lostItems, missingConsent } from '../../src/plan/losses.ts';
 import type { Io } from '../command.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { Io } from '../command.ts';
  */
 export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<Consent | { missing: Loss[] }> {
   const items = lossesOf(plan);
-  const missing = notAllowed(items, allowed);
+  const missing = missingConsent(items, allowed);
   if (missing.length === 0) return { items, by: 'flag' };
   if (!io.interactive) return { missing };
   const lost = lostItems(plan).map(({ what }) => what);

@@ -30,7 +30,7 @@ export function rootHelp(all: readonly CommandEntry[], columns?: number): string
     'Usage:\n  rdctl COMMAND [flags]\n',
     ...groups,
     `Global flags:\n${flagLines(GLOBAL_FLAGS, width)}`,
-    `${flowed(EXIT_CODES, width)}\n`,
+    `${reflow(EXIT_CODES, width)}\n`,
     "Run 'rdctl COMMAND --help' for details on a command.\n",
   ].join('\n');
 }
@@ -44,7 +44,7 @@ is not the intended one.`;
 export function commandHelp(command: Command, platform: Platform, columns?: number): string {
   const width = widthIn(columns);
   const own = flagLines(command.flags, width, [], platform);
-  const description = flowed(command.description.trimEnd(), width);
+  const description = reflow(command.description.trimEnd(), width);
   return [
     `${command.summary}\n`,
     `Usage:\n  ${usageLine(command)}\n`,
@@ -80,12 +80,12 @@ export function flagRows(
   platform?: Platform,
 ): (readonly [label: string, summary: string])[] {
   return Object.entries(table)
-    .filter(([name, flag]) => !flag.hidden && !except.includes(name) && shownOn(flag, platform))
+    .filter(([name, flag]) => !flag.hidden && !except.includes(name) && isShownOn(flag, platform))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, flag]) => [label(name, flag), flag.summary] as const);
 }
 
-function shownOn(flag: Flag, platform: Platform | undefined): boolean {
+function isShownOn(flag: Flag, platform: Platform | undefined): boolean {
   return platform === undefined || (flag.platforms?.includes(platform) ?? true);
 }
 
@@ -118,7 +118,7 @@ function row(text: string, summary: string, column: number, width: number): stri
 }
 
 /** Wraps paragraphs; indented lines, such as examples, stay as they are. Exit codes start a paragraph. */
-function flowed(text: string, width: number): string {
+function reflow(text: string, width: number): string {
   const paragraphs = text.split(/\n{2,}|\n(?=Exit codes:)/).map((paragraph) => {
     const lines: string[] = [];
     for (const line of paragraph.split('\n')) {

@@ -37,9 +37,9 @@ export function logLineText(times: Times, line: string, paint: Style): string {
   const entry = times === 'json' ? parseJson(line) : undefined;
   if (isObject(entry)) return entryText(entry, paint);
   const [, time, level = '', quoted, bare = '', rest = ''] = (times === 'logfmt' && LOGFMT.exec(line)) || [];
-  if (time === undefined) return shown(line);
-  const message = quoted === undefined ? bare : unquoted(quoted);
-  return `${timeText(time)} ${levelText(level, paint)} ${shown(`${message}${rest}`)}`;
+  if (time === undefined) return printableText(line);
+  const message = quoted === undefined ? bare : unquote(quoted);
+  return `${timeText(time)} ${levelText(level, paint)} ${printableText(`${message}${rest}`)}`;
 }
 
 function entryText({ level, time, pid: _, msg, error, ...values }: JsonObject, paint: Style): string {
@@ -49,7 +49,7 @@ function entryText({ level, time, pid: _, msg, error, ...values }: JsonObject, p
     ([key, value]) => ` ${plainText(key)}=${valueText(value)}`,
   );
   const name = LEVELS[Number(level)] ?? String(level ?? '');
-  const head = `${timeText(String(time ?? ''))} ${levelText(name, paint)} ${shown(String(msg ?? ''))}${words.join('')}`;
+  const head = `${timeText(String(time ?? ''))} ${levelText(name, paint)} ${printableText(String(msg ?? ''))}${words.join('')}`;
   const stack = Number(level) >= ERROR && typeof failure?.stack === 'string' ? failure.stack.split('\n').slice(1) : [];
   return [head, ...stack.map((frame) => `    ${plainText(frame.trim())}`)].join('\n');
 }
@@ -61,12 +61,12 @@ function levelText(level: string, paint: Style): string {
   return name === 'ERROR' || name === 'FATAL' ? paint.bad(padded) : padded;
 }
 
-function unquoted(text: string): string {
+function unquote(text: string): string {
   const value = parseJson(`"${text}"`);
   return typeof value === 'string' ? value : text;
 }
 
 /** Programs in a machine write what they like: without styles and controls. */
-function shown(text: string): string {
+function printableText(text: string): string {
   return plainText(stripVTControlCharacters(text));
 }

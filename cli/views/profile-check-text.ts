@@ -42,10 +42,10 @@ export function checkText(
 ): string {
   const width = Math.max(WIDTHS.least, Math.min(columns, WIDTHS.most)) - 2;
   const lists = findingLists(cells).map(({ effect, later, findings }) => {
-    const heading = wrapped((later ? LATER : HEADINGS)[effect], '', width).join('\n');
+    const heading = wrapText((later ? LATER : HEADINGS)[effect], '', width).join('\n');
     return listText(heading, findings, { cells, place, paint, width });
   });
-  return `${[wrapped(plainText(`${label}: ${sentence(cells)}`), '', width).join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
+  return `${[wrapText(plainText(`${label}: ${sentence(cells)}`), '', width).join('\n'), table(cells, paint), ...lists].join('\n\n')}\n`;
 }
 
 /** A finding shared by several cells. */
@@ -83,8 +83,8 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
     }
     const meant = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
     const lines = [
-      ...wrapped(plainText(`${reason}${meant}`), INDENT, width),
-      ...wrapped(where, INDENT, width).map((line) => paint.dim(line)),
+      ...wrapText(plainText(`${reason}${meant}`), INDENT, width),
+      ...wrapText(where, INDENT, width).map((line) => paint.dim(line)),
     ];
     shared.set(`${path}\n${reason}\n${where}`, {
       path: plainText(path),
@@ -111,7 +111,7 @@ function titleOf(path: string, facts: readonly string[], paint: Style, width: nu
   if (facts.length === 0) return [title];
   const text = `(${facts.join(', ')})`;
   if (`  ${path} ${text}`.length <= width) return [`${title} ${text}`];
-  return [title, ...wrapped(text, INDENT, width)];
+  return [title, ...wrapText(text, INDENT, width)];
 }
 
 /** One row for neighbors with identical cells. */
@@ -167,7 +167,7 @@ function same(text: string): string {
 /** Wraps to a narrow terminal; longer words are not broken. */
 const INDENT = '      ';
 
-function wrapped(text: string, indent: string, width: number): string[] {
+function wrapText(text: string, indent: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { JsonValue } from '../../src/json.ts';
 import type { Change, Sensitive } from '../../src/plan/change.ts';
-import { escapedHidden, withoutHidden } from '../../src/settings/printable.ts';
+import { escapeHidden, stripHidden } from '../../src/settings/printable.ts';
 
 const PLAIN = /^[\w./:@*+-]+$/;
 const JSON_LITERALS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
@@ -11,7 +11,7 @@ export function valueText(value: JsonValue | Sensitive | undefined): string {
   if (value === undefined) return '(nothing)';
   if (isSensitive(value)) return '(sensitive)';
   if (typeof value === 'string')
-    return PLAIN.test(value) && !JSON_LITERALS.test(value) ? value : escapedHidden(JSON.stringify(value));
+    return PLAIN.test(value) && !JSON_LITERALS.test(value) ? value : escapeHidden(JSON.stringify(value));
   if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value).map(([key, inner]) => `${valueText(key)}: ${valueText(inner)}`);
@@ -30,7 +30,7 @@ export function pathText(change: Pick<Change, 'path' | 'key'>): string {
  * spaces.
  */
 export function plainText(text: string): string {
-  return withoutHidden(text);
+  return stripHidden(text);
 }
 
 /** A human-readable duration: `240 ms`, `1.4 s`, `2 min 5 s`. */

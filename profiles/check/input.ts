@@ -7,7 +7,7 @@ import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';
 import { readDeploymentInput } from '../document/deployment-input.ts';
 import { selectSettings } from '../document/selection.ts';
-import { parsedSource, READ_AS_JSON, type Source } from '../document/source.ts';
+import { parseSource, READ_AS_JSON, type Source } from '../document/source.ts';
 import { withoutReferences } from '../document/written-settings.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
 import { type Content, importerFor, nameMismatch } from '../formats/index.ts';
@@ -49,7 +49,7 @@ export interface CheckInput {
 export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
   const importer = await importerFor(source);
   if (importer) return deploymentInput(source, importer, part);
-  const document = parsedSource(source, READ_AS_JSON.both);
+  const document = parseSource(source, READ_AS_JSON.both);
   const value = settingsOf(document);
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
   const said = partOfName(source.label);
@@ -60,7 +60,7 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
     format: 'yaml',
     parts: [{ part: known ?? 'locked', settings: withoutReferences(value) }],
     lost: [],
-    ...named(source.label, 'yaml', PLATFORMS, notices),
+    ...matchName(source.label, 'yaml', PLATFORMS, notices),
     place: placeIn(document, ''),
   };
 }
@@ -87,7 +87,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
       settings: withoutReferences(each.settings),
     })),
     lost: await placedLosses(parts, importer),
-    ...named(
+    ...matchName(
       label,
       name,
       // Settings in JSON are for everybody, unless their name says that Linux reads them.
@@ -97,7 +97,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
     ...(name === 'json' && hasByteOrderMark(bytes) ? { unreadable: MARKED } : {}),
     ...(place ? { goesTo: place } : {}),
     // A file that is too long for a document is read all the same, without the places in it.
-    place: name === 'json' ? placeIn(parsedSource(source, READ_AS_JSON.both), '') : () => undefined,
+    place: name === 'json' ? placeIn(parseSource(source, READ_AS_JSON.both), '') : () => undefined,
   };
 }
 
@@ -120,7 +120,7 @@ async function placedLosses(parts: readonly ImportedPart[], { platform }: Import
 }
 
 /** The systems of the format, and that of the name where it says another one. */
-function named(
+function matchName(
   label: string,
   content: Content,
   readers: readonly Platform[],
@@ -147,7 +147,7 @@ async function profileInput(source: Source, document: ParsedDocument): Promise<C
     format: /^\s*\{/.test(Buffer.from(source.bytes.subarray(0, 256)).toString('utf8')) ? 'json' : 'yaml',
     parts: filled.length > 0 ? filled : parts,
     lost: [],
-    ...named(
+    ...matchName(
       source.label,
       'profile',
       PLATFORMS,
@@ -199,11 +199,11 @@ interface PlacedLoss extends Loss {
 export function lossFindings(lost: readonly PlacedLoss[], release: number): CheckFinding[] {
   return lost.map((loss) => {
     const { part, place } = loss;
-    return { ...(part ? { part } : {}), path: place, names: [place], ...judged(loss, release) };
+    return { ...(part ? { part } : {}), path: place, names: [place], ...effectOf(loss, release) };
   });
 }
 
-function judged({ names, reason, refused }: PlacedLoss, release: number): { effect: Effect; reason: string } {
+function effectOf({ names, reason, refused }: PlacedLoss, release: number): { effect: Effect; reason: string } {
   const place = refused && names ? placeOf(names) : undefined;
   if (place && !existsIn(place, release)) {
     return { effect: 'ignored', reason: absence(place, { index: release }, 'registry') };

@@ -77,11 +77,11 @@ function diskJudgements(field: SettingField, desired: string): readonly Judgemen
   // An upper-case I counts as decimal.
   const bytes = parseByteSize(desired) === undefined ? undefined : parseByteSize(desired.replace(/I([bB])$/, '$1'));
   if (bytes === undefined) {
-    return [{ effect: 'refused', reason: `it cannot be ${quoted(desired)}; expected ${expectedValue(field)}` }];
+    return [{ effect: 'refused', reason: `it cannot be ${quoteValue(desired)}; expected ${expectedValue(field)}` }];
   }
   const least = String(field.default);
   if (bytes >= (parseByteSize(least) ?? 0)) return NONE;
-  return [{ effect: 'refused', reason: `a profile cannot ask for less than the default, ${quoted(least)}` }];
+  return [{ effect: 'refused', reason: `a profile cannot ask for less than the default, ${quoteValue(least)}` }];
 }
 
 function judgementOf({ code, message, expected, entry }: Problem, field: SettingField, desired: JsonValue): Judgement {
@@ -94,11 +94,11 @@ function judgementOf({ code, message, expected, entry }: Problem, field: Setting
   const wanted = expected ?? expectedValue(field);
   if (field.sensitive || typeof desired === 'object') return { effect: 'refused', reason: `expected ${wanted}`, ...at };
   const close = typeof desired === 'string' ? nearest(desired, field.enum ?? []) : undefined;
-  const reason = `it cannot be ${quoted(desired)}; expected ${wanted}`;
+  const reason = `it cannot be ${quoteValue(desired)}; expected ${wanted}`;
   return { effect: 'refused', reason, ...at, ...defined({ suggestion: close }) };
 }
 
-function quoted(value: JsonValue): string {
+function quoteValue(value: JsonValue): string {
   const text = JSON.stringify(value);
   return text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
 }

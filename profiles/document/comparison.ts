@@ -232,7 +232,7 @@ async function deploymentFile(
   { name, platform, read }: Importer,
   { part }: AnyFileContext,
 ): Promise<AnyFile> {
-  const parts = (await read(bytes, label)).map((each) => named(each, part));
+  const parts = (await read(bytes, label)).map((each) => withPart(each, part));
   const { joinParts } = await import('./imported-profile.ts');
   const { settings, locked, findings, fidelity, warnings, versionless } = joinParts(
     parts.map((each) => ({ ...each, platform })),
@@ -255,7 +255,7 @@ async function deploymentFile(
   };
 }
 
-function named(part: ImportedPart, wanted: Part | undefined): ImportedPart {
+function withPart(part: ImportedPart, wanted: Part | undefined): ImportedPart {
   const which = part.part ?? wanted;
   return which ? { ...part, part: which } : part;
 }

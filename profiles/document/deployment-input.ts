@@ -12,13 +12,13 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFinding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { versionProblem } from '../../src/settings/migrate.ts';
-import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
+import { locateInDocument, type ParsedDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { looksLikeJson, SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { entryPath, membersAt } from '../formats/tree.ts';
 import { inTextOrder, reporter } from './report.ts';
 import { readShape, type Shape } from './shape.ts';
-import { parsedSource, READ_AS_JSON, type Source } from './source.ts';
+import { parseSource, READ_AS_JSON, type Source } from './source.ts';
 import {
   idleLock,
   idleLocks,
@@ -169,7 +169,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
     if (!lenient) warnings.push(`${entry} is null and was left out: a deployment profile cannot remove an entry.`);
     else {
       const message = `${entry} cannot be null`;
-      findings.push(positioned(document, { pointer: `${at}${pointerTo(names)}`, message, expected }));
+      findings.push(locateInDocument(document, { pointer: `${at}${pointerTo(names)}`, message, expected }));
     }
   }
   const known = without(settings, [...(lenient ? nulls.members : []), ...nulls.entries.map(({ names }) => names)]);
@@ -206,10 +206,10 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
 }
 
 function readable(source: Source): ParsedDocument {
-  const document = parsedSource(source, READ_AS_JSON.input);
+  const document = parseSource(source, READ_AS_JSON.input);
   const [first, ...more] = document.findings;
   if (first) {
-    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${formatFinding(placed(first, source))}`, {
+    throw new RdError('ERR_PROFILE_INVALID', `error in json: ${formatFinding(explainReading(first, source))}`, {
       details: formatFindings(more),
     });
   }
@@ -218,7 +218,7 @@ function readable(source: Source): ParsedDocument {
 }
 
 /** A document that is too large has no positions, and text that is not JSON was read as YAML. */
-function placed(finding: Finding, { bytes, size }: Source): Finding {
+function explainReading(finding: Finding, { bytes, size }: Source): Finding {
   const { file = '', pointer, message } = finding;
   if (size > SIZE_LIMIT) return { file, pointer, message };
   const yaml = !message.startsWith('the document ') && !looksLikeJson(Buffer.from(bytes).toString('utf8'));

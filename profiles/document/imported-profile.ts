@@ -62,7 +62,7 @@ export function joinParts(
   return {
     settings,
     locked: [...held.keys()],
-    fidelity: [locked, defaults].flatMap((part) => part?.fidelity.map((entry) => covered(entry, held)) ?? []),
+    fidelity: [locked, defaults].flatMap((part) => part?.fidelity.map((entry) => dropOverridden(entry, held)) ?? []),
     findings: read.flatMap((part) => part.findings),
     versionless: read.flatMap((part) => part.versionless ?? []),
     unread: read.flatMap((part) => part.unread ?? []),
@@ -86,7 +86,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
 }
 
 /** A default for a locked setting has no effect, and a profile document has one value for each setting. */
-function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
+function dropOverridden(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
   const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
   return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile has the setting' };

@@ -22,7 +22,7 @@ import {
   type Shape,
 } from './shape.ts';
 import {
-  parsedSource,
+  parseSource,
   readSource,
   resolveSecrets,
   type SecretOrigin,
@@ -214,7 +214,7 @@ export interface DocumentPart {
 
 /** Parses one document of either form, resolves its secrets and checks its settings strictly. */
 export async function readPart(source: Source, context: HostFacts & SecretsContext): Promise<DocumentPart> {
-  const parsed = parsedSource(source);
+  const parsed = parseSource(source);
   const findings: Finding[] = [...parsed.findings];
   const report = reporter(parsed, findings);
   const shape = readShape(parsed, report);
@@ -304,7 +304,7 @@ function placeFor(parts: readonly DocumentPart[], names: readonly string[], part
     const here = names.slice(0, length);
     for (const document of latestFirst) {
       // An entry that no document lists goes because of `prune`, if that names its map.
-      const place = (length < names.length && pruned(document, here)) || placeIn(document, here, part);
+      const place = (length < names.length && markPruned(document, here)) || placeIn(document, here, part);
       if (place) return { document, place };
     }
   }
@@ -336,7 +336,7 @@ function inList({ portForwards = [] }: Shape, names: readonly string[]): readonl
 }
 
 /** The line of `prune` that makes a map exclusive. */
-function pruned({ parsed, shape }: DocumentPart, names: readonly string[]): Place | undefined {
+function markPruned({ parsed, shape }: DocumentPart, names: readonly string[]): Place | undefined {
   const index = shape.prune?.indexOf(names.join('.')) ?? -1;
   const pointer = `/prune/${index}`;
   const position = index === -1 ? undefined : parsed.position(pointer);

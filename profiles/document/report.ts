@@ -2,7 +2,7 @@ import { defined, type JsonValue } from '../../src/json.ts';
 import type { Finding } from '../../src/settings/issue.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { nearest } from '../../src/settings/nearest.ts';
-import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
+import { locateInDocument, type ParsedDocument } from '../../src/settings/parse.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;
@@ -17,7 +17,7 @@ interface ReportExtra {
 /** A `Report` that adds the line and column of the pointer, or of its nearest parent with a position. */
 export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
   return (pointer, message, { part, ...extra } = {}) => {
-    findings.push(positioned(parsed, { pointer, message, ...extra }, part));
+    findings.push(locateInDocument(parsed, { pointer, message, ...extra }, part));
   };
 }
 

@@ -71,8 +71,8 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
     if (lost !== undefined) warnings.push(lost);
     return lost === undefined && (keepVersion || setting.today !== undefined);
   });
-  const settings = assembled(written, input.version);
-  const result = keepVersion || input.version >= SCHEMA_VERSION ? settings : migrated(settings, selection);
+  const settings = assembleSettings(written, input.version);
+  const result = keepVersion || input.version >= SCHEMA_VERSION ? settings : migrateSelection(settings, selection);
   const secret = written.some(({ today }) => today && settingAt(today.path)?.sensitive && today.value !== '');
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
@@ -177,14 +177,14 @@ function whyNotWritten(
   return `${written} is a removed setting that has no effect, and was left out.`;
 }
 
-function assembled(settings: readonly WrittenSetting[], version: number): JsonObject {
+function assembleSettings(settings: readonly WrittenSetting[], version: number): JsonObject {
   const result: JsonObject = { version };
   for (const { written, value } of settings) setLeaf(result, written, copyOf(value));
   return result;
 }
 
 /** At the newest version, as the application reads this part: an older locked profile also locks some later settings. */
-function migrated(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
+function migrateSelection(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
   const isDefault = defaultsOf(platform);
   const document = migrate(settings, { platform, locked: part === 'locked', partial: true });
   const result: JsonObject = { version: SCHEMA_VERSION };

@@ -11,8 +11,8 @@ import { COMMENTS, jsonProblem } from '../../src/settings/json-problem.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { isUtf16, looksLikeJson, SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
-import { decoded } from '../formats/format.ts';
-import { otherProduct, parsedJson } from '../formats/json.ts';
+import { decodeText } from '../formats/format.ts';
+import { otherProduct, parseJsonText } from '../formats/json.ts';
 import { child, type Report } from './report.ts';
 
 /** What reading a source depends on. */
@@ -49,7 +49,7 @@ export async function readSource(name: string, context: SourceContext, limit = S
 }
 
 /** A document with the finding that the file is too large; `undefined` for one that is not. */
-function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
+function oversizeError({ bytes, size, label }: Source): ParsedDocument | undefined {
   if (size <= SIZE_LIMIT) return undefined;
   const message = `the document ${tooLong(size, SIZE_LIMIT)}`;
   const finding = { file: label, line: 1, column: 1, pointer: '', message };
@@ -68,19 +68,19 @@ export const READ_AS_JSON = {
 } as const;
 
 /** The document of a source; with a finding where it is too large, another product's, or YAML where JSON is read. */
-export function parsedSource(
+export function parseSource(
   source: Source,
   isJson: (source: Source, text: string) => boolean = READ_AS_JSON.named,
 ): ParsedDocument {
-  const large = oversized(source);
+  const large = oversizeError(source);
   if (large) return large;
   const { bytes, label } = source;
   const document = parseDocument(bytes, label);
   const refuse = (finding: Finding): ParsedDocument => ({ ...document, value: undefined, findings: [finding] });
   const product = otherProduct(document.value);
   if (product !== undefined) return refuse({ file: label, line: 1, column: 1, pointer: '', message: product });
-  const text = isUtf16(bytes) ? undefined : decoded(bytes);
-  if (text === undefined || !isJson(source, text) || parsedJson(text) !== undefined) return document;
+  const text = isUtf16(bytes) ? undefined : decodeText(bytes);
+  if (text === undefined || !isJson(source, text) || parseJsonText(text) !== undefined) return document;
   const problem = jsonProblem(text);
   // The position of a comment; all else that is no YAML either has been worded already.
   if (!problem || (document.findings.length > 0 && problem.message !== COMMENTS)) return document;

@@ -3,7 +3,7 @@ import { sameValue } from '../../src/settings/canonical.ts';
 import type { SettingField } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
-import { escapedInLines, withoutHidden } from '../../src/settings/printable.ts';
+import { escapeInLines, stripHidden } from '../../src/settings/printable.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { API_VERSION, type DesiredState, KIND } from './shape.ts';
 
@@ -113,7 +113,7 @@ export function importedText({ settings, locked, schema, sources }: ImportedText
   return `${[
     ...(schema === undefined ? [] : [schemaLine(schema)]),
     '# Written by `rdctl import-profile` from:',
-    ...sources.map((source) => `#   ${withoutHidden(source)}`),
+    ...sources.map((source) => `#   ${stripHidden(source)}`),
     `apiVersion: ${API_VERSION}`,
     `kind: ${KIND}`,
     'settings:',
@@ -196,7 +196,7 @@ export function scalar(text: string): string {
 
 /** JSON that is also a valid document: without forbidden or invisible characters. */
 export function jsonText(value: JsonValue, indentation?: number): string {
-  return escapedInLines(JSON.stringify(value, null, indentation));
+  return escapeInLines(JSON.stringify(value, null, indentation));
 }
 
 function keyLines(name: string, value: string, pad: string): string[] {

@@ -6,7 +6,7 @@ import type { Finding } from '../../src/settings/issue.ts';
 import { leafAt, leaves, pointerTo, removeLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
 import { copyOfObject, own } from '../../src/settings/own.ts';
-import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
+import { locateInDocument, type ParsedDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { isReference } from './source.ts';
 
@@ -134,7 +134,7 @@ export function idleLocks(locked: JsonObject, paths: readonly string[]): string[
 /** The finding for such a lock. */
 export function idleLock(path: string, document: ParsedDocument): Finding {
   const message = `${path} is locked but has no value in the settings, so the lock has no effect`;
-  return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
+  return locateInDocument(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
 }
 
 /** True for a path and everything below it. */

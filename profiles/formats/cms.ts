@@ -99,15 +99,15 @@ function after(data: Buffer, at: number, bytes: Buffer): number {
 function elementAt(data: Buffer, at: number): Element {
   const tag = data.readUInt8(at);
   const short = data.readUInt8(at + 1);
-  if (short < 0x80) return bounded(data, { tag, start: at + 2, end: at + 2 + short });
+  if (short < 0x80) return boundedContent(data, { tag, start: at + 2, end: at + 2 + short });
   if (short === 0x80) return { tag, start: at + 2, end: undefined };
   const width = short & 0x7f;
   if (width > 4) throw new RangeError('length');
   const start = at + 2 + width;
-  return bounded(data, { tag, start, end: start + data.readUIntBE(at + 2, width) });
+  return boundedContent(data, { tag, start, end: start + data.readUIntBE(at + 2, width) });
 }
 
-function bounded(data: Buffer, element: Element & { end: number }): Element {
+function boundedContent(data: Buffer, element: Element & { end: number }): Element {
   if (element.end > data.length) throw new RangeError('length');
   return element;
 }

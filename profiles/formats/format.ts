@@ -59,7 +59,10 @@ export interface Importer {
 }
 
 /** The text without a byte order mark; `undefined` where the bytes have another encoding. */
-export function decoded(bytes: Uint8Array, encoding: 'utf-8' | 'utf-16le' | 'utf-16be' = 'utf-8'): string | undefined {
+export function decodeText(
+  bytes: Uint8Array,
+  encoding: 'utf-8' | 'utf-16le' | 'utf-16be' = 'utf-8',
+): string | undefined {
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(bytes);
   } catch {

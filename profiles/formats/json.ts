@@ -4,7 +4,7 @@ import { formatFinding } from '../../src/settings/issue.ts';
 import { jsonProblem } from '../../src/settings/json-problem.ts';
 import { put } from '../../src/settings/own.ts';
 import { IS_UTF16, isUtf16 } from '../../src/settings/source-text.ts';
-import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
+import { decodeText, type Exporter, type Importer, partOfName } from './format.ts';
 import { type DeploymentTree, isTree } from './tree.ts';
 
 /**
@@ -46,10 +46,10 @@ export function jsonObject(
   ambiguous: string,
 ): JsonObject {
   if (isUtf16(bytes)) throw wrong(`it ${IS_UTF16}`);
-  const text = decoded(bytes);
+  const text = decodeText(bytes);
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
-  const value = parsedJson(text);
+  const value = parseJsonText(text);
   // The parser's message quotes the text, which may contain a password, and the parser accepts duplicate keys.
   const problem = jsonProblem(text);
   if (problem) {
@@ -87,7 +87,7 @@ export function hasByteOrderMark(bytes: Uint8Array): boolean {
 const BEGIN = /^\s*\{/;
 
 /** The parsed value; `undefined` where the text is not JSON. */
-export function parsedJson(text: string): JsonValue | undefined {
+export function parseJsonText(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
   } catch {
@@ -96,8 +96,8 @@ export function parsedJson(text: string): JsonValue | undefined {
 }
 
 function readValue(bytes: Uint8Array): JsonValue | undefined {
-  const text = decoded(bytes);
-  return text === undefined || isTooDeep(text) ? undefined : parsedJson(text);
+  const text = decodeText(bytes);
+  return text === undefined || isTooDeep(text) ? undefined : parseJsonText(text);
 }
 
 /** A deployment profile as JSON in schema order, indented by two spaces, with a final newline. Can represent any text. */

@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer';
 import { MOST_LEVELS } from '../../src/json.ts';
-import { quotedName } from '../../src/settings/printable.ts';
+import { quoteName } from '../../src/settings/printable.ts';
 import { numberOf, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 
 /**
@@ -60,7 +60,7 @@ class Reader {
       [this.#offsetSize, this.#referenceSize].every((size) => size >= 1 && size <= 8) &&
       this.#end > HEADER.length &&
       last - this.#end === this.#count * this.#offsetSize;
-    if (!sound) throw damaged(last);
+    if (!sound) throw damageError(last);
   }
 
   value(): PlistValue {
@@ -70,9 +70,9 @@ class Reader {
 
   #object(reference: number): PlistValue {
     const entry = this.#end + reference * this.#offsetSize;
-    if (reference >= this.#count) throw damaged(entry);
+    if (reference >= this.#count) throw damageError(entry);
     const at = numberAt(this.#data, entry, this.#offsetSize);
-    if (at < HEADER.length || at >= this.#end) throw damaged(entry);
+    if (at < HEADER.length || at >= this.#end) throw damageError(entry);
     const marker = this.#data.readUInt8(at);
     const kind = marker >> 4;
     const low = marker & 0x0f;
@@ -83,7 +83,7 @@ class Reader {
     if (marker === 0x22) return numberOf(this.#bytes(at + 1, 4).readFloatBE());
     if (marker === 0x23) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
     if (kind === 0x5 || kind === 0x6) return this.#string(at, kind === 0x5 ? 1 : 2);
-    if (kind !== 0xa && kind !== 0xd) throw damaged(at);
+    if (kind !== 0xa && kind !== 0xd) throw damageError(at);
     // This also stops a list that contains itself.
     if (this.#level >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
     this.#level += 1;
@@ -104,7 +104,7 @@ class Reader {
     this.#units += bytes.length / width;
     if (this.#units > MAX_UNITS) throw new Error(`its strings have more than ${MAX_UNITS} characters`);
     if (width === 2) return Buffer.from(bytes).swap16().toString('utf16le');
-    if (!isAscii(bytes)) throw damaged(at);
+    if (!isAscii(bytes)) throw damageError(at);
     return bytes.toString('latin1');
   }
 
@@ -115,7 +115,7 @@ class Reader {
     for (let index = 0; index < size; index++) {
       const key = this.#object(references[index] ?? 0);
       if (typeof key !== 'string') throw new Error('a key is not a string');
-      if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} appears twice in one dictionary`);
+      if (dictionary.has(key)) throw new Error(`the key ${quoteName(key)} appears twice in one dictionary`);
       dictionary.set(key, this.#object(references[size + index] ?? 0));
     }
     return dictionary;
@@ -142,17 +142,17 @@ class Reader {
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
     const marker = this.#bytes(at + 1, 1).readUInt8();
     const width = 2 ** (marker & 0x0f);
-    if (marker >> 4 !== 0x1 || width > 8) throw damaged(at);
+    if (marker >> 4 !== 0x1 || width > 8) throw damageError(at);
     return this.#bytes(at + 2 + width, numberAt(this.#bytes(at + 2, width), 0, width) * unit);
   }
 
   #bytes(at: number, length: number): Buffer {
-    if (at + length > this.#end) throw damaged(at);
+    if (at + length > this.#end) throw damageError(at);
     return this.#data.subarray(at, at + length);
   }
 }
 
-function damaged(at: number): Error {
+function damageError(at: number): Error {
   return new Error(`it is damaged at byte ${at}`);
 }
 

@@ -1,5 +1,5 @@
 import { MOST_LEVELS } from '../../src/json.ts';
-import { quotedName } from '../../src/settings/printable.ts';
+import { quoteName } from '../../src/settings/printable.ts';
 import { xmlProblem } from './xml.ts';
 
 /** A value in a property list. Dictionaries are maps, because any text may be a key, even `__proto__`. */
@@ -82,7 +82,7 @@ class Reader {
   private value(tag: Tag, level: number): PlistValue {
     const { name, at } = tag;
     if (name === 'key') this.fail('<key> is outside of <dict>', at);
-    if (!VALUES.has(name)) this.fail(`<${shortened(name)}> is not a tag of a property list`, at);
+    if (!VALUES.has(name)) this.fail(`<${shorten(name)}> is not a tag of a property list`, at);
     if (name !== 'dict' && name !== 'array') return this.scalar(tag);
     if (level >= MOST_LEVELS) this.fail(`it nests deeper than ${MOST_LEVELS} levels`, at);
     return name === 'dict' ? this.dictionary(tag, level) : this.array(tag, level);
@@ -91,11 +91,11 @@ class Reader {
   private dictionary(open: Tag, level: number): PlistDictionary {
     const entries = new Map<string, PlistValue>();
     for (let tag = this.child(open); tag; tag = this.child(open)) {
-      if (tag.name !== 'key') this.fail(`<${shortened(tag.name)}> has no key`, tag.at);
+      if (tag.name !== 'key') this.fail(`<${shorten(tag.name)}> has no key`, tag.at);
       const key = this.content(tag);
-      if (entries.has(key)) this.fail(`the key ${quotedName(key)} appears twice in one dictionary`, tag.at);
+      if (entries.has(key)) this.fail(`the key ${quoteName(key)} appears twice in one dictionary`, tag.at);
       const value = this.nextIn(open);
-      if (value.end || value.name === 'key') this.fail(`the key ${quotedName(key)} has no value`, value.at);
+      if (value.end || value.name === 'key') this.fail(`the key ${quoteName(key)} has no value`, value.at);
       entries.set(key, this.value(value, level + 1));
     }
     return entries;
@@ -154,7 +154,7 @@ class Reader {
   }
 
   private close(open: Tag, { name, at }: Tag): void {
-    if (name !== open.name) this.fail(`</${shortened(name)}> has no opening tag`, at);
+    if (name !== open.name) this.fail(`</${shorten(name)}> has no opening tag`, at);
   }
 
   /** The next tag; `undefined` at the end. Skips comments and declarations. */
@@ -206,7 +206,7 @@ function withLineFeeds(text: string): string {
   return text.replace(/\r\n?/g, '\n');
 }
 
-function shortened(tag: string): string {
+function shorten(tag: string): string {
   return tag.slice(0, MAX_TAG);
 }
 

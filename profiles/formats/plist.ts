@@ -4,7 +4,7 @@ import { COMPATIBLE } from '../../src/product.ts';
 import { put } from '../../src/settings/own.ts';
 import {
   collectingRefusals,
-  decoded,
+  decodeText,
   type Exporter,
   type Importer,
   type Loss,
@@ -59,7 +59,7 @@ export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
     return binaryPlist(bytes);
   }
   const wide = wideEncoding(bytes);
-  const text = decoded(bytes, wide);
+  const text = decodeText(bytes, wide);
   const declared = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
   const encoding = wide ? 'UTF-16' : 'UTF-8';
   if (declared !== undefined && !(wide ? /^utf-16/i : /^(?:utf-8|us-ascii)$/i).test(declared)) {
@@ -193,7 +193,7 @@ function dictionary(tree: DeploymentTree, place: Place): string[] {
   const lines = inOrder(tree, place.path).flatMap(([name, value]) => {
     const path = entryPath(place.path, name);
     const inner = { ...place, path, indent };
-    return [`${indent}<key>${text(name, inner, 'its name: ')}</key>`, ...written(value, inner)];
+    return [`${indent}<key>${text(name, inner, 'its name: ')}</key>`, ...formatValue(value, inner)];
   });
   return [`${place.indent}<dict>`, ...lines, `${place.indent}</dict>`];
 }
@@ -205,7 +205,7 @@ function inOrder(tree: DeploymentTree, path: string): [string, DeploymentValue][
   return [...tree].sort(([a], [b]) => place(a) - place(b));
 }
 
-function written(value: DeploymentValue, place: Place): string[] {
+function formatValue(value: DeploymentValue, place: Place): string[] {
   const { indent, path } = place;
   if (isTree(value)) return dictionary(value, place);
   switch (typeof value) {

@@ -32,13 +32,13 @@ export function isRegistryFile(bytes: Uint8Array): boolean {
  * @throws RegistryFileProblem
  */
 export function registryText(bytes: Uint8Array): string {
-  const text = decoded(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  const text = decodeText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   if (text === undefined) throw new RegistryFileProblem('it is neither UTF-8 nor UTF-16LE with a byte order mark');
   if (/^[ \t]*(.*)/.exec(text)?.[1] !== HEADER) throw new RegistryFileProblem(`the first line is not "${HEADER}"`);
   return text;
 }
 
-function decoded(bytes: Buffer): string | undefined {
+function decodeText(bytes: Buffer): string | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) {
     // A decoder of texts would replace an unpaired surrogate, which a value of the registry can hold.
     return bytes.length % 2 === 0 ? bytes.toString('utf16le', 2) : undefined;

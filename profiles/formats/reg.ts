@@ -14,7 +14,7 @@ import {
   ValueNames,
 } from './registry.ts';
 import { RegistryContents } from './registry-contents.ts';
-import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortedByName } from './tree.ts';
+import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortByName } from './tree.ts';
 
 /** A file of the registry editor of Windows. */
 export const regImporter: Importer = {
@@ -100,7 +100,7 @@ type PlainValue = Exclude<DeploymentValue, DeploymentTree>;
 /** Values first: what follows the line of a sub-key belongs to the sub-key. */
 function memberLines(tree: DeploymentTree, place: Place): string[] {
   refuseDuplicateNames(tree, place);
-  const sorted = sortedByName(tree);
+  const sorted = sortByName(tree);
   return [
     ...sorted.flatMap(([name, value]) => (isTree(value) ? [] : [valueLine(name, value, place)])),
     ...sorted.flatMap(([name, value]) => {
@@ -125,7 +125,7 @@ function valueLine(name: string, value: PlainValue, { path, refuse }: Place): st
   const at = entryPath(path, name);
   const problem = nameProblem(name);
   if (problem !== undefined) refuse(at, `its name ${problem}`);
-  return `"${escaped(name)}"=${dataOf(value, at, refuse)}`;
+  return `"${escapeText(name)}"=${dataOf(value, at, refuse)}`;
 }
 
 function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
@@ -139,7 +139,7 @@ function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
       refuseFor(textProblem(value), path, refuse);
       return UNWRITABLE.test(value) || NONCHARACTER.test(value)
         ? `hex(1):${bytes(`${value}\0`)}`
-        : `"${escaped(value)}"`;
+        : `"${escapeText(value)}"`;
     default:
       for (const [index, entry] of value.entries()) refuseFor(entryProblem(entry), `${path}[${index}]`, refuse);
       return `hex(7):${multiString(value)}`;
@@ -162,7 +162,7 @@ function bytes(text: string): string {
     .replace(/..(?!$)/g, '$&,');
 }
 
-function escaped(text: string): string {
+function escapeText(text: string): string {
   return text.replace(/[\\"]/g, '\\$&');
 }
 

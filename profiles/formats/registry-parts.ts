@@ -34,8 +34,8 @@ export function registryParts(label: string, { hives, otherPrograms }: RegistryC
   const notes = otherProgramsNotes(label, [...otherPrograms.values()]);
   return kept.map((part, index) =>
     index === 0
-      ? { ...imported(part, `${label}: ${part.path}`, lost), ...(notes.length > 0 ? { notes } : {}) }
-      : imported(part, `${label}: ${part.path}`, []),
+      ? { ...toImportedPart(part, `${label}: ${part.path}`, lost), ...(notes.length > 0 ? { notes } : {}) }
+      : toImportedPart(part, `${label}: ${part.path}`, []),
   );
 }
 
@@ -43,7 +43,7 @@ export function registryParts(label: string, { hives, otherPrograms }: RegistryC
 export function partsAtKey(place: KeyAtPath): ImportedPart[] {
   const { kept, rest } = choose([place]);
   const general = [...rest, ...outside(place, new Set(), profileKeys([place]))];
-  return kept.map((part, index) => imported(part, part.path, index === 0 ? general : []));
+  return kept.map((part, index) => toImportedPart(part, part.path, index === 0 ? general : []));
 }
 
 function profileKeys(places: readonly KeyAtPath[]): ReadonlySet<RegistryKey | undefined> {
@@ -91,7 +91,7 @@ function withVersion(read: RegistrySettings, { values }: RegistryKey): RegistryS
   return { ...read, settings: { ...read.settings, version: version.data ?? null }, findings };
 }
 
-function imported(
+function toImportedPart(
   { part, path, settings, findings }: PartAtPath,
   source: string,
   general: readonly Loss[],
@@ -127,7 +127,7 @@ function pathBelow(root: KeyAtPath, path: string): KeyAtPath[] {
   let at: KeyAtPath | undefined = root;
   for (const name of path.split('\\')) {
     const key: RegistryKey | undefined = at && subKey(at.key, name);
-    at = key && { path: joined(at?.path ?? '', key.name), key };
+    at = key && { path: joinPath(at?.path ?? '', key.name), key };
     if (at) found.push(at);
   }
   return found;
@@ -202,11 +202,11 @@ function otherProgramsNotes(label: string, counts: readonly number[]): string[] 
   if (count === 0) return [];
   const [is, was] = count === 1 ? ['is', 'was'] : ['are', 'were'];
   return [
-    `${label}: ${counted(count, 'value')} in keys of other programs ${is} not part of a profile and ${was} ignored.`,
+    `${label}: ${countText(count, 'value')} in keys of other programs ${is} not part of a profile and ${was} ignored.`,
   ];
 }
 
-function counted(count: number, noun: string): string {
+function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
@@ -219,7 +219,7 @@ function outside(
   return [
     ...key.values.map(({ name }) => ({ place: placeOf(path, name), reason: NOT_PART })),
     ...key.keys.flatMap((below) => {
-      const place = joined(path, below.name);
+      const place = joinPath(path, below.name);
       if (profiles.has(below)) return [];
       // Reports a misplaced key of the application itself, not the key around it.
       if (parents.has(below) || (below.keys.some(holdsOurs) && !isProduct(below)))
@@ -247,7 +247,7 @@ function values(key: RegistryKey): string {
 }
 
 function valuesText(count: number): string {
-  return ` (${counted(count, 'value')})`;
+  return ` (${countText(count, 'value')})`;
 }
 
 /** Names a whole key, or one value in it; `@` is the default value. */
@@ -255,6 +255,6 @@ function placeOf(key: string, value?: string): string {
   return value === undefined ? key : `${key}: ${value === '' ? '@' : value}`;
 }
 
-function joined(path: string, name: string): string {
+function joinPath(path: string, name: string): string {
   return path === '' ? name : `${path}\\${name}`;
 }

@@ -209,11 +209,11 @@ function shown(type: string, data: RegistryValue['data'], names: readonly string
   const kind = Array.isArray(data) ? 'an array' : `a ${typeof data}`;
   // A text in the place of the whole proxy may be its address, with the password in it.
   const secret = names.some((name) => /password|^proxy$/i.test(name));
-  return `${kind} '${secret ? '***' : shortened(JSON.stringify(data))}'`;
+  return `${kind} '${secret ? '***' : shorten(JSON.stringify(data))}'`;
 }
 
 /** A value may be as long as the file. */
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text;
 }
 

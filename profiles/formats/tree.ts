@@ -46,7 +46,7 @@ function section(object: JsonObject, members: readonly SettingMember[]): Deploym
 
 function settingValue(value: JsonValue): DeploymentValue {
   if (isObject(value)) {
-    return new Map(sortedByName(Object.entries(value)).map(([name, entry]) => [name, settingValue(entry)]));
+    return new Map(sortByName(Object.entries(value)).map(([name, entry]) => [name, settingValue(entry)]));
   }
   if (Array.isArray(value)) return value.map(String);
   if (value === null) throw new Error('null is in no deployment profile');
@@ -58,7 +58,7 @@ export function isTree(value: DeploymentValue): value is DeploymentTree {
 }
 
 /** Named pairs in the compatible tool's order: by the code points of the lowercased names. */
-export function sortedByName<T>(pairs: Iterable<readonly [string, T]>): [string, T][] {
+export function sortByName<T>(pairs: Iterable<readonly [string, T]>): [string, T][] {
   const keyed = Array.from(pairs, ([name, value]) => ({ name, value, key: lowerCase(name) }));
   // UTF-16 units sort differently from code points, except for ASCII, which covers nearly all names.
   const compare = keyed.every(({ key }) => ASCII.test(key)) ? byUnits : byCodePoints;

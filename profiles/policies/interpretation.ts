@@ -110,10 +110,10 @@ function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy
   const field = settingAt(issue.path);
   if (!isWrongType(issue)) {
     const isValue = issue.code === 'range' || issue.code === 'format';
-    return `${shortened(issue.message)}${isValue && issue.expected ? `; expected ${issue.expected}` : ''}`;
+    return `${shorten(issue.message)}${isValue && issue.expected ? `; expected ${issue.expected}` : ''}`;
   }
   const value = valueAt(profile, issue.pointer) ?? null;
-  const shown = holdsSecret(issue.path) ? '***' : shortened(JSON.stringify(value));
+  const shown = holdsSecret(issue.path) ? '***' : shorten(JSON.stringify(value));
   // The pointer of a map entry is longer than the path of its field.
   const entry = pointerNames(issue.pointer).join('.') !== issue.path;
   const expectedType = entry ? 'boolean' : typeWord(field?.type);
@@ -126,7 +126,7 @@ function holdsSecret(path: string): boolean {
 }
 
 /** A value may be as long as the file. */
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE - 20)}…${text.slice(-20)}` : text;
 }
 
@@ -146,7 +146,7 @@ function kindOf(value: JsonValue): string {
 function lockedVersionProblem(profile: JsonObject, locked: boolean): string[] {
   const version = leafAt(profile, VERSION_PATH);
   if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
-  return [`Locked kubernetes version '${shortened(version)}' isn't a valid version.`];
+  return [`Locked kubernetes version '${shorten(version)}' isn't a valid version.`];
 }
 
 function dropUnusableVersion(profile: JsonObject, source: string, warnings: string[]): void {
@@ -154,7 +154,7 @@ function dropUnusableVersion(profile: JsonObject, source: string, warnings: stri
   if (typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return;
   removeLeaf(profile, VERSION_PATH);
   warnings.push(
-    `${source}: kubernetes.version ${JSON.stringify(shortened(version))} is not a version; the default is used.`,
+    `${source}: kubernetes.version ${JSON.stringify(shorten(version))} is not a version; the default is used.`,
   );
 }
 

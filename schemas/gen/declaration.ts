@@ -79,7 +79,7 @@ export function readSchema(file: string): JsonObject {
 }
 
 /** Every setting of the declaration, in its order. The compiler checks the facts where it reads `fields.gen.ts`. */
-export function declaredSettings(): Declared[] {
+export function declareSettings(): Declared[] {
   return declaredIn(readSchema(DECLARATION), '');
 }
 

@@ -13,7 +13,7 @@ import {
   type SettingField,
 } from '../../src/settings/field.ts';
 import { declaredBlocks } from './blocks.ts';
-import { type Block, type Declared, declaredSettings } from './declaration.ts';
+import { type Block, type Declared, declareSettings } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
@@ -29,7 +29,7 @@ const SUPPORT: Readonly<Record<Support['level'], string>> = {
 };
 
 // Runs after `main.ts`, as a program of its own: the drivers are built on the files that `main.ts` writes.
-writeFileSync('docs/settings.md', settingsPage(declaredSettings()));
+writeFileSync('docs/settings.md', settingsPage(declareSettings()));
 
 /** The reference page of all settings. */
 function settingsPage(declared: readonly Declared[]): string {

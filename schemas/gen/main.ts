@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { BLOCKS_SOURCE, blocksSource, declaredBlocks, REQUEST_SCHEMA, withBlockLines } from './blocks.ts';
-import { DECLARATION, declaredSettings, pastSettings, readSchema } from './declaration.ts';
+import { DECLARATION, declareSettings, pastSettings, readSchema } from './declaration.ts';
 import { DOCUMENTS, documentTypes } from './documents.ts';
 import { profileSchema } from './profile.ts';
 import { fieldsSource, flagsSource, pastSource, settingsTypes } from './typescript.ts';
@@ -12,7 +12,7 @@ const VALIDATOR = 'src/settings/validators/settings-v19.gen';
 /** Writes everything that follows from the schemas, except `docs/settings.md`: see `docs.ts`. Each file is rewritten only when its text changes. */
 async function generate(): Promise<void> {
   const schema = readSchema(DECLARATION);
-  const declared = declaredSettings();
+  const declared = declareSettings();
   const blocks = declaredBlocks();
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared, blocks));

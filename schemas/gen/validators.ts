@@ -20,7 +20,7 @@ export async function validatorSource(schema: JsonObject): Promise<string> {
   });
   addFormats.default(ajv);
   for (const word of WORDS) ajv.addKeyword({ keyword: word });
-  return selfContained(standalone(ajv, ajv.compile(schema)));
+  return bundleHelpers(standalone(ajv, ajv.compile(schema)));
 }
 
 export function validatorTypes(): string {
@@ -32,7 +32,7 @@ export const validate: ShapeCheck<Settings>;
 }
 
 /** Bundles ajv's helpers in: its ES output refers to them by `require`. */
-async function selfContained(code: string): Promise<string> {
+async function bundleHelpers(code: string): Promise<string> {
   const folder = mkdtempSync(join(resolve('node_modules'), '.gen-'));
   try {
     const entry = join(folder, 'validator.js');

@@ -92,11 +92,11 @@ const SHOWN = 5;
 export function explainImage(reference: ImageReference, patterns: readonly string[]): string {
   const name = formatReference(reference);
   const what = reference.tag === undefined && reference.digest === undefined ? `all tags of ${name}` : name;
-  return `${what} is not among the allowed images: ${SETTING} ${listed(patterns)}. ${advice(name)}`;
+  return `${what} is not among the allowed images: ${SETTING} ${listText(patterns)}. ${advice(name)}`;
 }
 
 export function explainRegistry(registry: string, patterns: readonly string[]): string {
-  return `nothing of ${registry} is among the allowed images: ${SETTING} ${listed(patterns)}. ${advice(`${registry}/*`)}`;
+  return `nothing of ${registry} is among the allowed images: ${SETTING} ${listText(patterns)}. ${advice(`${registry}/*`)}`;
 }
 
 /** `what`: how the images would arrive, as a subject. */
@@ -108,7 +108,7 @@ function advice(pattern: string): string {
   return `To allow it, add ${pattern} to that setting (rdctl apply), or ask whoever manages it.`;
 }
 
-function listed(patterns: readonly string[]): string {
+function listText(patterns: readonly string[]): string {
   if (patterns.length === 0) return 'is empty';
   const more = patterns.length > SHOWN ? ` and ${patterns.length - SHOWN} more` : '';
   return `has ${patterns.slice(0, SHOWN).map(printable).join(', ')}${more}`;

@@ -6,7 +6,7 @@ import { RdError } from '../errors.ts';
 import { bodyCollector, parseJson } from './body.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
 import { createGuard } from './guard.ts';
-import { describedRoutes } from './route-doc.ts';
+import { collectRoutes } from './route-doc.ts';
 import {
   type BackendPort,
   backendStateRoutes,
@@ -121,7 +121,7 @@ export function createApp(ports: ApiPorts, server?: Server): FastifyInstance {
   );
 
   measureRequests(app, ports);
-  const described = describedRoutes(app);
+  const described = collectRoutes(app);
   listingRoutes(app);
   aboutRoutes(app);
   settingsRoutes(app, ports);

@@ -36,11 +36,11 @@ export function documentComponents(): Record<DocumentName, JsonObject> {
 
 /** A definition of a document with everything that it refers to in place, for the check of a request's body. */
 export function definitionOf(name: DocumentName, definition: string): JsonObject {
-  return expanded({ $ref: `#/$defs/${definition}` }, name);
+  return expandSchema({ $ref: `#/$defs/${definition}` }, name);
 }
 
 /** One object schema with the members of all. */
-export function merged(...schemas: readonly JsonObject[]): JsonObject {
+export function mergeSchemas(...schemas: readonly JsonObject[]): JsonObject {
   const of = (key: 'required' | 'properties') => schemas.map((schema) => schema[key]);
   return {
     type: 'object',
@@ -50,24 +50,22 @@ export function merged(...schemas: readonly JsonObject[]): JsonObject {
   };
 }
 
-function expanded(node: JsonObject, name: DocumentName): JsonObject {
+function expandSchema(node: JsonObject, name: DocumentName): JsonObject {
   const { $ref: reference, ...own } = node;
   if (typeof reference !== 'string') {
-    return Object.fromEntries(
-      Object.entries(withoutType(own)).map(([key, value]) => [key, expandedValue(value, name)]),
-    );
+    return Object.fromEntries(Object.entries(withoutType(own)).map(([key, value]) => [key, expandValue(value, name)]));
   }
   const [, other, definition = ''] = /^(?:urn:rdctl:(\w+))?#\/\$defs\/(\w+)$/.exec(reference) ?? [];
   const home = other === undefined ? name : nameOf(other);
   const { $defs: definitions = {} } = DOCUMENTS[home] as { $defs?: JsonObject };
   const found = isObject(definitions) ? definitions[definition] : undefined;
   if (!isObject(found)) throw new Error(`${name}: there is no ${reference}`);
-  return { ...expanded(found, home), ...withoutType(own) };
+  return { ...expandSchema(found, home), ...withoutType(own) };
 }
 
-function expandedValue(value: JsonValue, name: DocumentName): JsonValue {
-  if (Array.isArray(value)) return value.map((each) => expandedValue(each, name));
-  return isObject(value) ? expanded(value, name) : value;
+function expandValue(value: JsonValue, name: DocumentName): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => expandValue(each, name));
+  return isObject(value) ? expandSchema(value, name) : value;
 }
 
 /** `plan` → `Plan` */

@@ -37,10 +37,10 @@ const LONGEST_PATH = 200;
  */
 export function createErrorHandler(log: LimitedLog) {
   return function handleError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const error = expected(thrown);
+    const error = expectedError(thrown);
     const { status } = error ? ERRORS[error.code] : ERRORS.ERR_INTERNAL;
     const path = pathOf(request);
-    const values = { ...loggedRequest(request), status };
+    const values = { ...describeRequest(request), status };
     const kind = `${error?.code ?? 'unexpected'} ${routeOf(request)}`;
     if (!error) log.write(kind, 'error', 'request failed unexpectedly', { ...values, error: thrown });
     else if (status === 503 || status === 429)
@@ -69,7 +69,7 @@ export function pathOf(request: FastifyRequest): string {
 }
 
 /** A request, in the values of a line of the log. */
-export function loggedRequest(request: FastifyRequest): { method: string; path: string } {
+export function describeRequest(request: FastifyRequest): { method: string; path: string } {
   const path = pathOf(request);
   return {
     method: request.method,
@@ -82,7 +82,7 @@ export function routeOf(request: FastifyRequest): string {
   return request.is404 ? 'without a route' : `${request.method} ${request.routeOptions.url ?? ''}`;
 }
 
-function expected(thrown: unknown): RdError | undefined {
+function expectedError(thrown: unknown): RdError | undefined {
   if (thrown instanceof RdError) return thrown;
   // Fastify's own errors, such as a body that does not match its schema, or an aborted upload.
   if (

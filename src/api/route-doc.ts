@@ -61,7 +61,7 @@ export function schemaOf(name: SchemaName): JsonSchema {
 export type SchemaName = DocumentName | 'SettingsPart';
 
 /** Route options with the documentation: `app.get('/v1/about', documented({...}), handler)`. */
-export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {
+export function withDoc(doc: RouteDoc): { config: { doc: RouteDoc } } {
   return { config: { doc } };
 }
 
@@ -78,7 +78,7 @@ export interface DescribedRoute {
  * until the app is ready.
  * @throws Error when a route without documentation is registered.
  */
-export function describedRoutes(app: FastifyInstance): readonly DescribedRoute[] {
+export function collectRoutes(app: FastifyInstance): readonly DescribedRoute[] {
   const routes: DescribedRoute[] = [];
   app.addHook('onRoute', ({ method, url, config }) => {
     const doc = config?.doc;

@@ -5,7 +5,7 @@ import type { LimitedLog } from '../os/limited-log.ts';
 import { PRODUCT } from '../product.ts';
 import type { TokenCheck, TokenScope } from '../state/tokens.ts';
 import { basicCredentials } from './basic-credentials.ts';
-import { loggedRequest, pathOf, routeOf } from './error-handler.ts';
+import { describeRequest, pathOf, routeOf } from './error-handler.ts';
 import { TEXTS } from './wire-texts.ts';
 
 /** Whose token a request was sent with. */
@@ -58,7 +58,7 @@ export interface TokenPort {
 /** Accepts a valid token on routes of its scope. */
 export function createTokenGuard({ tokens, refusals }: TokenPort): TokenGuard {
   function logRefused(kind: string, request: FastifyRequest, values: { reason: string; token?: string }): void {
-    refusals.write(`token ${kind}`, 'warn', 'a token was refused', { ...loggedRequest(request), ...values });
+    refusals.write(`token ${kind}`, 'warn', 'a token was refused', { ...describeRequest(request), ...values });
   }
   return async (request, presented) => {
     const check = await tokens.check(presented);

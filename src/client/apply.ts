@@ -4,7 +4,7 @@ import { type Change, type Loss, type Plan, type PlanRequest, SEVERITIES } from 
 import { type Consent, lossesOf, lostItems } from '../plan/losses.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
-import { extendedPlan } from '../plan/summary.ts';
+import { extendPlan } from '../plan/summary.ts';
 import { partsOf, treeOf } from '../settings/blocks.ts';
 import { removeLeaf } from '../settings/leaf-paths.ts';
 import {
@@ -143,7 +143,7 @@ async function makePlan(input: ApplyInput): Promise<MadePlan> {
     });
     // For a stop, the service is only a means: it does not bring back what ran.
     const again = started === 'again' && asked.state !== 'stopped';
-    return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, ...rest, request: asked };
+    return { plan: again ? extendPlan(plan, { before: [SERVICE_START] }) : plan, ...rest, request: asked };
   };
   const whole = await made(request);
   const skipped = whole.plan.changes.filter((change) => isSkipped(change, input));

@@ -6,11 +6,11 @@ import type { Deed } from '../plan/deed.ts';
 import type { StatedAuthor } from '../plan/history.ts';
 import type { SentKeep } from '../plan/kept.ts';
 import type { Consent } from '../plan/losses.ts';
-import type { OnFailure } from '../plan/return.ts';
+import type { OnFailure } from '../plan/rollback.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { EventClient, LifecycleClient, PlanClient } from './contract.ts';
-import { hasConverged, waitConverged, watched } from './converge.ts';
+import { hasConverged, waitConverged, watchStatus } from './converge.ts';
 import { refuseSuperseded } from './overtaken.ts';
 import { transactionAt } from './transaction-wait.ts';
 import { areFilesDone, hasFailedFiles, userFilesError } from './user-files.ts';
@@ -196,8 +196,8 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
   const idle = started === 'idle';
   if (!idle && !input.wait) return client.status();
   let shown = 0;
-  let isReturning = false;
-  const feed = watched(client, { clock, signal });
+  let isRollingBack = false;
+  const feed = watchStatus(client, { clock, signal });
   try {
     const status = await waitConverged({
       feed,
@@ -217,8 +217,8 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
         }
         onEvent({ type: 'progress', status: withOwnPhases(next, found) });
         const { state, to } = transactionAt(next, generation) ?? {};
-        if (state !== 'returning' || to === undefined || isReturning) return;
-        isReturning = true;
+        if (state !== 'returning' || to === undefined || isRollingBack) return;
+        isRollingBack = true;
         onEvent({ type: 'returning', to });
       },
     });
@@ -258,7 +258,7 @@ function stepFailure({ code, message, ...rest }: NonNullable<NonNullable<StatusD
 export async function waitForEarlierApply(input: ApplyInput): Promise<StatusDocument> {
   const { client, clock, signal, onEvent } = input;
   onEvent({ type: 'earlier' });
-  const feed = watched(client, { clock, signal });
+  const feed = watchStatus(client, { clock, signal });
   try {
     return await waitConverged({
       feed,

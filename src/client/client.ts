@@ -23,7 +23,7 @@ export function createClient(connection: Connection, transport: Transport = http
     const response = await call(request);
     return { value: parseObject(connection, request, response), response };
   }
-  async function planned(
+  async function requestPlan(
     request: PlanRequest,
     { waitMs, maintenance, how, kept, ...options }: PlanOptions,
     parameters: Record<string, string> = {},
@@ -65,7 +65,7 @@ export function createClient(connection: Connection, transport: Transport = http
       return value as unknown as Proposal;
     },
     async unsupported(settings, paths, options = {}) {
-      const { changes } = await planned({ settings, state: 'unmanaged', prune: [], wishes: [...paths] }, options);
+      const { changes } = await requestPlan({ settings, state: 'unmanaged', prune: [], wishes: [...paths] }, options);
       return changes.filter(({ blocked }) => blocked?.by === 'unsupported').map(({ path }) => path);
     },
     async backendState(options) {
@@ -80,9 +80,9 @@ export function createClient(connection: Connection, transport: Transport = http
     async shutdown(options) {
       return (await call({ method: 'PUT', path: '/v1/shutdown', ...options })).body.toString();
     },
-    plan: (request, options = {}) => planned(request, options),
+    plan: (request, options = {}) => requestPlan(request, options),
     async planWithLive(request, options = {}) {
-      const { live, ...plan } = await planned(request, options, { live: 'true' });
+      const { live, ...plan } = await requestPlan(request, options, { live: 'true' });
       if (live) return { plan, live };
       throw notOurService(connection, '/v2/plan returned a plan without the live state');
     },

@@ -5,7 +5,7 @@ import { defined, isObject } from '../json.ts';
 import { systemCode } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
 import type { Environment } from '../os/user-directories.ts';
-import { exposedBy, trustOfUser } from '../state/ownership.ts';
+import { exposureBy, trustOfUser } from '../state/ownership.ts';
 import type { Reached } from './connection.ts';
 
 /** How messages about a connection begin; scripts match it. */
@@ -58,13 +58,13 @@ function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: 
   try {
     const facts = fstatSync(file);
     if (!anyOwner && process.getuid && facts.isFile()) {
-      const by = exposedBy({ ...facts, kind: 'file', last: true }, trustOfUser());
+      const by = exposureBy({ ...facts, kind: 'file', last: true }, trustOfUser());
       if (by && !(named && isOnWindows(path))) {
-        if (by === 'owner') throw untrusted(path, `it belongs to another user (uid ${facts.uid})`);
-        throw untrusted(path, 'other users can write it', `chmod 600 ${shellWord(path)}`);
+        if (by === 'owner') throw untrustedFileError(path, `it belongs to another user (uid ${facts.uid})`);
+        throw untrustedFileError(path, 'other users can write it', `chmod 600 ${shellWord(path)}`);
       }
     }
-    if (!facts.isFile() && !facts.isDirectory()) throw untrusted(path, 'it is not a file');
+    if (!facts.isFile() && !facts.isDirectory()) throw untrustedFileError(path, 'it is not a file');
     return readFileSync(file, 'utf8');
   } finally {
     closeSync(file);
@@ -76,7 +76,7 @@ function isOnWindows(path: string): boolean {
   return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
 }
 
-function untrusted(path: string, reason: string, remedy?: string): RdError {
+function untrustedFileError(path: string, reason: string, remedy?: string): RdError {
   return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: ${reason}, and nothing was sent`, {
     advice: remedy
       ? `Another user may have changed it. If the file is yours, run \`${remedy}\` and restart the service.`

@@ -4,7 +4,7 @@ import type { Deed } from '../plan/deed.ts';
 import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
 import type { PlannedHow, SentKeep, SentWindow } from '../plan/kept.ts';
 import type { SettingLayers } from '../plan/layers.ts';
-import type { OnFailure } from '../plan/return.ts';
+import type { OnFailure } from '../plan/rollback.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { SettingPath } from '../settings/settings.gen.ts';

@@ -33,7 +33,7 @@ interface FeedInput<S> {
 }
 
 /** Polls with growing pauses while nothing changes. */
-export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> {
+export function pollStatus<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> {
   let pause = 0;
   return {
     async next(leftMs, fresh) {
@@ -50,12 +50,12 @@ export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> 
  * Subscribes to changes, and again after a pause when the subscription ends, because the service may be restarting. Polls another
  * application, which has no events.
  */
-export function watched(
+export function watchStatus(
   client: Pick<LifecycleClient, 'status'> & Pick<EventClient, 'watch'>,
   { clock, signal }: Omit<FeedInput<StatusDocument>, 'read'>,
 ): StatusFeed<StatusDocument> {
   const { watch } = client;
-  if (!watch) return polled({ clock, signal, read: () => client.status({ signal }) });
+  if (!watch) return pollStatus({ clock, signal, read: () => client.status({ signal }) });
   const closed = new AbortController();
   const ended = AbortSignal.any([signal, closed.signal]);
   let latest: StatusDocument | undefined;
@@ -136,7 +136,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
   let awaySince: number | undefined;
   let known = generation ?? 0;
   for (;;) {
-    if (signal.aborted) throw cancelled();
+    if (signal.aborted) throw cancelledError();
     try {
       last = (await input.feed.next(leftMs(), fresh)) ?? last;
       if (last && generation !== undefined && last.generation > known && !isStopping(last)) {
@@ -145,7 +145,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       }
       awaySince = undefined;
     } catch (error) {
-      if (signal.aborted) throw cancelled();
+      if (signal.aborted) throw cancelledError();
       awaySince ??= clock.now();
       // The last request only gets the remaining time.
       if (last && isDeadline(error) && leftMs() < LAST_MOMENT) throw deadline(askedMs, last);
@@ -171,7 +171,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       if (isThere && isOver(last)) return last;
       // Also an apply of someone else, which a start waits out.
       if (!isThere && hasFailed(last, generation) && !isUndecided(last.transaction)) {
-        throw convergeFailed(last, transaction?.onFailure === 'return' ? transaction.keptBecause : undefined);
+        throw convergeError(last, transaction?.onFailure === 'return' ? transaction.keptBecause : undefined);
       }
     }
     if (leftMs() <= 0) throw deadline(askedMs, last);
@@ -204,7 +204,7 @@ export function blockingCondition(status: LoopStatus): Condition | undefined {
 const BESIDE_BACKEND: readonly Condition['type'][] = ['Contested', 'UserFilesReady'];
 
 /** `keptBecause`: why the service did not undo the change, as a clause. */
-function convergeFailed(status: LoopStatus, keptBecause: string | undefined): RdError {
+function convergeError(status: LoopStatus, keptBecause: string | undefined): RdError {
   const condition = blockingCondition(status);
   const failed = condition
     ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
@@ -264,7 +264,7 @@ function serviceGoneError(cause: RdError): RdError {
   });
 }
 
-function cancelled(): RdError {
+function cancelledError(): RdError {
   return new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.', {
     advice: 'Changes already sent remain in effect and the service continues; check `rdctl status`.',
   });

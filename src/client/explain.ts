@@ -165,10 +165,10 @@ export function explainSection(path: string, layers: SettingLayers): SectionExpl
     formatVersion: 1,
     basis: layers.basis,
     path,
-    settings: below.map(explained),
+    settings: below.map(explainField),
   };
 
-  function explained(field: Field) {
+  function explainField(field: Field) {
     const from = winner(layersOf(field, layers));
     const value = leafAt(inForce(layers), field.path);
     const isDefault = equal(value, leafAt(layers.builtIn, field.path) ?? field.default);
@@ -234,7 +234,7 @@ function layersOf(field: Field, layers: SettingLayers): ExplainedLayer[] {
       ...present(leafAt(builtIn, path)),
       source: 'schema',
       wins: wins === 'default',
-      ...noted(defaultNote(field, layers)),
+      ...withNote(defaultNote(field, layers)),
     },
     ...(defaultsProfile
       ? [
@@ -252,7 +252,7 @@ function layersOf(field: Field, layers: SettingLayers): ExplainedLayer[] {
       ...present(kept),
       source: settingsFile,
       wins: wins === 'stored',
-      ...noted(storedNote(layers, kept, leafAt(builtIn, path))),
+      ...withNote(storedNote(layers, kept, leafAt(builtIn, path))),
     },
     ...(lockedProfile ? [profileLayer('locked profile', lockedProfile, locked, wins === 'locked', undefined)] : []),
   ];
@@ -265,7 +265,7 @@ function profileLayer(
   wins: boolean,
   note: string | undefined,
 ): ExplainedLayer {
-  return { layer, ...present(value), source, wins, ...noted(note) };
+  return { layer, ...present(value), source, wins, ...withNote(note) };
 }
 
 function defaultNote(field: Field, { platform, builtIn, basis }: SettingLayers): string | undefined {
@@ -303,6 +303,6 @@ function present(value: JsonValue | undefined): { value?: JsonValue } {
   return value === undefined ? {} : { value };
 }
 
-function noted(note: string | undefined): { note?: string } {
+function withNote(note: string | undefined): { note?: string } {
   return note === undefined ? {} : { note };
 }

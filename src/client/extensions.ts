@@ -64,13 +64,13 @@ function replyOf(server: Server, response: HttpResponse): ExtensionReply {
     status: response.status,
     statusText: response.statusText,
     text: response.body.toString('utf8'),
-    ...(typeof reason === 'string' ? { reason: decoded(reason) } : {}),
+    ...(typeof reason === 'string' ? { reason: decodeName(reason) } : {}),
     ...defined({ note }),
-    leftOut: typeof leftOut === 'string' ? decoded(leftOut).split(' | ') : [],
+    leftOut: typeof leftOut === 'string' ? decodeName(leftOut).split(' | ') : [],
   };
 }
 
-function decoded(text: string): string {
+function decodeName(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -28,7 +28,7 @@ export interface LastChange {
   /** The change that is undone, without what cannot be; of an apply, its first entry. */
   change: HistoryEntry;
   /** Newer changes that failed and that the service has undone already. */
-  returned: HistoryEntry[];
+  rolledBack: HistoryEntry[];
   /** Where the change is a rollback: what it undid that had failed, and is made again. */
   failedBefore: HistoryEntry[];
 }
@@ -54,11 +54,11 @@ export function lastChange(entries: readonly HistoryEntry[]): LastChange {
     to: entries.findLast((entry) => entry.generation < begun)?.generation ?? begun - 1,
     failedBefore: undone.filter(({ outcome }) => outcome?.result === 'failed' || outcome?.result === 'returned'),
     change: { ...change, changes: lastingChanges(change) },
-    returned: entries.filter(({ generation, outcome }) => generation > begun && outcome?.result === 'returned'),
+    rolledBack: entries.filter(({ generation, outcome }) => generation > begun && outcome?.result === 'returned'),
   };
 }
 
-/** A return undoes everything since the generation that it goes back to. */
+/** An automatic rollback undoes everything since the generation that it goes back to. */
 function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefined {
   const last = entries.findLast(
     (entry) => !['not applied', 'returned'].includes(entry.outcome?.result ?? '') && !isRunEntry(entry),

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { uptime } from 'node:os';
-import { homeMoved } from '../os/directory-identity.ts';
+import { homeMovedError } from '../os/directory-identity.ts';
 import { processTable } from '../os/process-table.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import { type LockHolder, lockHolder } from '../state/home-lock.ts';
@@ -39,7 +39,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   // The connection file beside a copied lock is a copy, too.
   if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
   // A clean shutdown removes both.
-  const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
+  const since = holder?.startedAt === undefined ? modifiedAt(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };
   if (since < now - uptime() * 1000) return { kind: 'none', cut: 'reboot' };
   const drivers = await driversToStop(where);
@@ -47,7 +47,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   if (driver === undefined) return { kind: 'none' };
   if (driver === SIMULATED && !holder?.left) return { kind: 'none', cut: 'killed' };
   if (holder?.movedFrom !== undefined && (await isOfThisBoot(holder))) {
-    throw homeMoved(holder.movedFrom, where.serviceLock, { pid: holder.pid, alive: false });
+    throw homeMovedError(holder.movedFrom, where.serviceLock, { pid: holder.pid, alive: false });
   }
   const work = await backendLock(where.backendLock).read();
   return {
@@ -80,7 +80,7 @@ async function isOfThisBoot({ started }: LockHolder): Promise<boolean> {
 }
 
 /** Milliseconds since the epoch; `undefined` for an inaccessible file. */
-function modified(path: string): number | undefined {
+function modifiedAt(path: string): number | undefined {
   try {
     return statSync(path).mtimeMs;
   } catch {

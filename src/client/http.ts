@@ -68,7 +68,7 @@ function openWire(connection: Connection, timeoutMs: number, ending: Ending): Wi
     const abort = new AbortController();
     ending.onBegin = (reason) => abort.abort(reason);
     return import('./listener.ts')
-      .then(({ assuredSocket }) => assuredSocket(connection, { signal: abort.signal }))
+      .then(({ connectVerified }) => connectVerified(connection, { signal: abort.signal }))
       .then(overSocket);
   }
   // Accepted by the kernel, or refused, at once.

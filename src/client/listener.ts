@@ -21,15 +21,15 @@ export interface AssuranceLimits {
  * random number.
  * @throws RdError `ERR_NOT_RUNNING` for another program; system errors of a failed connection pass through.
  */
-export async function assuredSocket(connection: Connection, { signal }: AssuranceLimits): Promise<Socket> {
+export async function connectVerified(connection: Connection, { signal }: AssuranceLimits): Promise<Socket> {
   const { reached } = connection;
   if (reached.by === 'proof') {
-    const socket = await opened(connection, signal);
+    const socket = await openConnection(connection, signal);
     if (await proves(socket, connection, reached.password, signal)) return socket;
     socket.destroy();
     if (!reached.orUser) throw unproven(connection, 'it did not prove that it is the service that wrote the file');
   }
-  const socket = await opened(connection, signal);
+  const socket = await openConnection(connection, signal);
   // Check after connecting: the previous listener may have been another program.
   const why = listenerMismatch(connection, { address: socket.remoteAddress, port: connection.port });
   if (why === undefined) return socket;
@@ -37,7 +37,7 @@ export async function assuredSocket(connection: Connection, { signal }: Assuranc
   throw unproven(connection, why);
 }
 
-function opened({ host, port }: Connection, signal: AbortSignal): Promise<Socket> {
+function openConnection({ host, port }: Connection, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     const end = () => socket.destroy(signal.reason);

@@ -3,7 +3,7 @@ import type { JsonObject } from '../json.ts';
 import { fillDefaults, type Host } from '../settings/defaults.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { storedSettings } from './offline.ts';
+import { readStoredSettings } from './offline.ts';
 import { runningService } from './session/find.ts';
 import { type Caller, homeOf } from './session/home.ts';
 
@@ -46,7 +46,7 @@ export async function liveSettings(
   }
   const where = homeOf(io);
   const policies = await readPolicies();
-  const { settings, from } = await storedSettings(where, host.platform, host, policies);
+  const { settings, from } = await readStoredSettings(where, host.platform, host, policies);
   return {
     settings,
     state: 'started',

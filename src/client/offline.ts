@@ -5,7 +5,7 @@ import type { ClusterStatus, DriverAtRest, DriverInfo, SupportMatrix } from '../
 import { RdError } from '../errors.ts';
 import { defined, type JsonObject, parseObject } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
-import { assumed } from '../plan/assumed.ts';
+import { assumeObserved } from '../plan/assumed.ts';
 import type { Observed } from '../plan/backend.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { PlannedDeed } from '../plan/deed.ts';
@@ -16,9 +16,9 @@ import type { PartialRequest } from '../plan/leave-out.ts';
 import { lossesOf } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
 import { type ForwardsReport, isWantedForwards, noCluster } from '../plan/port-forwards.ts';
-import { checkedRequest } from '../plan/requested.ts';
+import { validateRequest } from '../plan/requested.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
-import { extendedPlan } from '../plan/summary.ts';
+import { extendPlan } from '../plan/summary.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
 import { type Blocks, DEFAULT_BLOCKS } from '../settings/blocks.gen.ts';
@@ -68,7 +68,7 @@ export interface StoredSettings extends Partial<Blocks> {
  * Reads the stored settings, or those of a first run if there are none, with deployment profiles applied, as the next
  * service would. Throws `ERR_SETTINGS_FILE` as the service does, also for a corrupt file.
  */
-export async function storedSettings(
+export async function readStoredSettings(
   where: Places,
   platform: Platform,
   host: Omit<Host, 'platform'>,
@@ -79,7 +79,7 @@ export async function storedSettings(
   const rest = {
     ...(locked ? { locks: lockRecord(locked.settings), lockedBy: locked.source } : {}),
     ...(warnings.length === 0 ? {} : { warnings }),
-    ...(await recordedState(where)),
+    ...(await readRecordedState(where)),
   };
   const inForce = (unlocked: Settings) => {
     const settings = locked ? mergeSettings(unlocked, locked.settings) : unlocked;
@@ -98,15 +98,15 @@ export async function storedSettings(
   });
 }
 
-/** The layers that the next service of this home would have; `facts`: its deployment profiles. Throws as `storedSettings`. */
+/** The layers that the next service of this home would have; `facts`: its deployment profiles. Throws as `readStoredSettings`. */
 export async function layersOfFiles(
   where: Places,
   host: Host,
   policies: Policies,
   facts: LayerFacts,
 ): Promise<SettingLayers> {
-  const found = await storedSettings(where, host.platform, host, policies);
-  const stored = await storedSettings(where, host.platform, host);
+  const found = await readStoredSettings(where, host.platform, host, policies);
+  const stored = await readStoredSettings(where, host.platform, host);
   const kept = stored.from === 'file' ? { stored: stored.settings } : {};
   return settingLayers(facts, { basis: 'files', inForce: found.settings, ...kept, ...blocksInForce(found) });
 }
@@ -117,7 +117,7 @@ function blocksInForce(stored: StoredSettings): Blocks {
 }
 
 /** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
-export async function recordedState({
+export async function readRecordedState({
   stateFile,
 }: Places): Promise<Pick<StoredSettings, 'driver' | 'generation' | 'power' | keyof Blocks>> {
   const loaded = await loadState(stateFile);
@@ -126,12 +126,12 @@ export async function recordedState({
 }
 
 /** The request in canonical form, as the next service would take it. Throws `ERR_SETTINGS_INVALID` for what it would refuse. */
-export function acceptedRequest(
+export function canonicalRequest(
   request: PlanRequest,
   { settings: current }: StoredSettings,
   { platform, arch }: Pick<Host, 'platform' | 'arch'>,
 ): PlanRequest {
-  return checkedRequest(request, { platform, arch, current });
+  return validateRequest(request, { platform, arch, current });
 }
 
 /** A driver as it is on this computer. */
@@ -172,7 +172,7 @@ export function offlinePlan(
   });
   const { tag: _, ...plan } = planned;
   const begins = runs && stored.power === 'started' && request.state !== 'stopped';
-  const { changes, summary } = begins ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
+  const { changes, summary } = begins ? extendPlan(plan, { before: [SERVICE_START] }) : plan;
   const who = stored.ending ? 'The service is ending' : 'No service is running';
   const note =
     stored.from === 'file'
@@ -185,8 +185,8 @@ export function offlinePlan(
     summary: { ...summary, text: summary.text.replace(', nothing is lost', ', estimated') },
     warnings: [note, ...warnings, ...policyWarnings(stored), ...plan.warnings],
   };
-  const isCovered = lossesOf(estimated).length > 0 && request.snapshot !== false;
-  return { plan: isCovered ? { ...estimated, snapshot: {} } : estimated, deed };
+  const needsSafetySnapshot = lossesOf(estimated).length > 0 && request.snapshot !== false;
+  return { plan: needsSafetySnapshot ? { ...estimated, snapshot: {} } : estimated, deed };
 }
 
 /** What a locked profile changes at the next start, before any plan. */
@@ -230,7 +230,7 @@ function unobserved(stored: StoredSettings, { runs, driver }: { runs: boolean; d
     cluster: hasCluster ? resting : { state: 'unsupported' },
   };
   if (!runs) return seen;
-  return assumed({
+  return assumeObserved({
     seen,
     last: { settings: stored.unlocked ?? stored.settings, ...blocksInForce(stored) },
     driver,
@@ -245,7 +245,7 @@ function filesAfterStart(facts: UserFileFacts, { settings: wanted }: PlanRequest
 }
 
 /** The forwards of this home's next service. A file that the service could not use counts as empty. */
-export async function storedForwards({ state }: Places, driver: DriverInfo | undefined): Promise<ForwardsReport> {
+export async function readStoredForwards({ state }: Places, driver: DriverInfo | undefined): Promise<ForwardsReport> {
   const text = await readIfThere(join(state, 'port-forwards.json')).catch(() => undefined);
   const reason = 'no service is running';
   return {

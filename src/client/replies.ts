@@ -13,7 +13,7 @@ export function refusal(connection: Connection, request: HttpRequest, response: 
   if (isWebPage(response)) {
     return notOurService(connection, `its response to ${request.method} ${request.path} is a web page`);
   }
-  if (status === 401) return unauthorized(connection, response);
+  if (status === 401) return unauthorizedError(connection, response);
   const structured = structuredError(response);
   if (structured) return structured;
   const said = { details: text === '' ? [] : text.split('\n') };
@@ -61,7 +61,7 @@ function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdE
  * A 401: which service rejected which user, and where the password came from. Starts with the wording of Rancher
  * Desktop's `rdctl`.
  */
-export function unauthorized(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
+export function unauthorizedError(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
   const text = body.toString().trim();
   const said = parseObject(text);
   const message = said?.code === 'ERR_UNAUTHORIZED' ? String(said.message) : text.split('\n', 1)[0];
@@ -188,7 +188,7 @@ export async function answerOf({ connection, request: send }: Caller, request: H
 /** Advice to print beside such a reply; `undefined` when it needs none. */
 export function replyNote({ connection }: Caller, response: HttpResponse): string | undefined {
   if (response.status !== 401) return undefined;
-  const { message, advice } = unauthorized(connection, response);
+  const { message, advice } = unauthorizedError(connection, response);
   return advice === undefined ? message : `${message}\n${advice}`;
 }
 

@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import type { SnapshotRecord } from '../features/snapshots/contract.ts';
 import { isObject, parseJson } from '../json.ts';
 import type { Server } from './contract.ts';
-import { isWebPage, notOurService, unauthorized } from './replies.ts';
+import { isWebPage, notOurService, unauthorizedError } from './replies.ts';
 
 /** Copying terabytes is slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;
@@ -25,7 +25,7 @@ export function snapshotCalls(client: Server) {
     const text = response.body.toString().trim();
     if (isWebPage(response)) throw notOurService(client.connection, `its response to ${method} ${path} is a web page`);
     if (response.status >= 200 && response.status < 300) return text;
-    if (response.status === 401) throw unauthorized(client.connection, response);
+    if (response.status === 401) throw unauthorizedError(client.connection, response);
     if (response.status === 404) throw new RdError('ERR_SNAPSHOT', 'the service has no snapshots');
     throw new RdError('ERR_SNAPSHOT', text === '' ? `${response.status} ${response.statusText}` : text);
   }

@@ -24,7 +24,7 @@ export function undoneError(
 ): RdError | undefined {
   if (transaction?.state !== 'returned' && transaction?.state !== 'failed') return undefined;
   const { generation, to, returnGeneration, reason = '' } = transaction;
-  // What was applied after this change, which nothing else followed, came back with the return.
+  // What was applied after this change, which nothing else followed, came back with the rollback.
   const again = kept.filter((profile) => profile.generation > generation).map(({ name }) => name);
   const show = `rdctl history show ${generation}`;
   const details = [

@@ -56,8 +56,8 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     const joint = partner && (await socketPair());
     const children = partner && joint ? spawnJoined(spec, partner, log.fd, joint) : spawnAlone(spec, log.fd);
     // Both at once: an event without a listener in time is missed.
-    await Promise.all(children.map(spawned));
-    const pid = spec.reportsPid ? await reportedPid(children[0]) : children[0].pid;
+    await Promise.all(children.map(waitForSpawn));
+    const pid = spec.reportsPid ? await readPid(children[0]) : children[0].pid;
     const entry = pid === undefined ? undefined : await readProcess(pid);
     // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process is not known, or
     // cannot be recorded on a full disk: if it runs, it is found by its arguments.
@@ -82,11 +82,11 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
 /** Two instances on the same files would corrupt them. Arguments with a path of its own identify a program. */
 async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
   const entry = await programNow(argv);
-  if (entry) throw unrecorded(entry, recordFile);
+  if (entry) throw unrecordedError(entry, recordFile);
 }
 
 /** Error for a program that runs on our files without a record of its owner. */
-export function unrecorded({ pid, argv }: ProcessEntry, record: string): RdError {
+export function unrecordedError({ pid, argv }: ProcessEntry, record: string): RdError {
   return new RdError(
     'ERR_DRIVER_TERMINAL',
     `${argv[0]} (pid ${pid}) is already using the same files, and ${record}, which identifies it, is missing`,
@@ -105,7 +105,7 @@ function spawnApart(
 }
 
 /** Resolves once it has been spawned, and detaches from it. */
-async function spawned(child: ChildProcess): Promise<void> {
+async function waitForSpawn(child: ChildProcess): Promise<void> {
   await once(child, 'spawn');
   // Without a listener a late error, such as a failed signal, would crash this process.
   child.on('error', () => undefined);
@@ -121,7 +121,7 @@ function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
  * The process that a wrapper has started; undefined when it has failed before. All that the wrapper writes is read: closing the pipe early
  * would end it.
  */
-async function reportedPid(wrapper: ChildProcess): Promise<number | undefined> {
+async function readPid(wrapper: ChildProcess): Promise<number | undefined> {
   const report = wrapper.stdio[3];
   let text = '';
   if (report instanceof Readable) for await (const chunk of report) text += String(chunk);

@@ -49,7 +49,11 @@ function idOf(path: string): string | undefined {
 }
 
 /** Error for a home that was moved while a service or its leftovers were running. `pid`: of the service. */
-export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
+export function homeMovedError(
+  recorded: string,
+  now: string,
+  { pid, alive }: { pid: number; alive: boolean },
+): RdError {
   const [from, to] = withoutCommonEnd(recorded, now);
   const origin = alive
     ? `the service (pid ${pid}) that was started with ${from} is still running`
@@ -87,7 +91,7 @@ export interface KeptPlace {
  */
 export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   const place = placeOf(anchor);
-  if (!place) throw movedAway(anchor);
+  if (!place) throw movedAwayError(anchor);
   const entry = { anchor: place, roots };
   kept.add(entry);
   const held = openInode(anchor);
@@ -112,10 +116,10 @@ export function refuseMoved(path: string): void {
 }
 
 function checkKept(anchor: Place): void {
-  if (!isSameDirectory(anchor)) throw movedAway(anchor.path);
+  if (!isSameDirectory(anchor)) throw movedAwayError(anchor.path);
 }
 
-function movedAway(path: string): RdError {
+function movedAwayError(path: string): RdError {
   return new RdError('ERR_HOME_MOVED', `${path} was moved or removed while the service uses it`, {
     advice:
       'Move the directory back: the service then continues by itself. Until then, it starts, stops and writes nothing. If it was removed, end the service and its programs by hand; their command lines contain the directory.',

@@ -123,7 +123,7 @@ async function attempt(
     const resumes = response.status === 206 && startOf(response) === there;
     if (!resumes && response.status !== 200) {
       await response.body?.cancel();
-      throw refused(url, response.status);
+      throw refusalError(url, response.status);
     }
     const mark = response.headers.get('etag') ?? response.headers.get('last-modified') ?? undefined;
     // A weak ETag only means "equivalent", which is not enough to join two parts.
@@ -184,7 +184,7 @@ function startOf(response: Response): number | undefined {
   return start === undefined ? undefined : Number(start);
 }
 
-function refused(url: string, status: number): Error {
+function refusalError(url: string, status: number): Error {
   if (status === 404 || status === 410) {
     return new RdError('ERR_NOT_FOUND', `there is nothing at ${url} (HTTP ${status})`, {
       advice: 'Check the URL.',

@@ -64,7 +64,7 @@ export async function detach(spec: DetachSpec): Promise<Detached> {
       output: () => readFrom(spec.logFile, from),
     };
   } catch (cause) {
-    throw notStarted(program, cause);
+    throw startError(program, cause);
   } finally {
     await log.close();
     await input?.close();
@@ -134,14 +134,14 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
     if (modes !== undefined) await stty(modes);
     return 128 + process.getBuiltinModule('node:os').constants.signals[by];
   } catch (cause) {
-    throw notStarted(program, cause);
+    throw startError(program, cause);
   } finally {
     // Terminal signals stay ignored: one that arrives as the program exits must not replace its exit status.
     for (const signal of FORWARDED_SIGNALS) process.off(signal, forward);
   }
 }
 
-function notStarted(program: string, cause: unknown): RdError {
+function startError(program: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   const reason =
     code === 'ENOENT' ? 'no such file or directory' : code === 'EACCES' ? 'permission denied' : String(code ?? cause);

@@ -61,7 +61,7 @@ export function sinceFilter(since: LineSelection['since']): (line: string) => bo
 }
 
 /** The selected lines, and whether there were earlier ones that are not. */
-export async function selected(
+export async function selectLines(
   lines: AsyncIterable<string>,
   { last = Number.POSITIVE_INFINITY, since }: LineSelection,
 ): Promise<{ lines: string[]; complete: boolean }> {

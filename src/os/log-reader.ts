@@ -3,7 +3,7 @@ import { type FileHandle, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { Clock } from './clock.ts';
 import { ioError, systemCode } from './io-error.ts';
-import { type LineSelection, lineSplitter, selected } from './log-lines.ts';
+import { type LineSelection, lineSplitter, selectLines } from './log-lines.ts';
 import { openToRead } from './regular-file.ts';
 
 const CHUNK = 64 * 1024;
@@ -42,12 +42,12 @@ async function* linesOf(
   follow: FollowOptions | undefined,
 ): AsyncGenerator<string, void> {
   try {
-    let { lines, complete } = await selected(newest.lines(!follow), selection);
+    let { lines, complete } = await selectLines(newest.lines(!follow), selection);
     for (const log of older) {
       if (complete) break;
       const { last } = selection;
       const missing = last === undefined ? {} : { last: last - lines.length };
-      const before = await selected(log.lines(true), { ...selection, ...missing });
+      const before = await selectLines(log.lines(true), { ...selection, ...missing });
       lines = [...before.lines, ...lines];
       complete = before.complete;
     }
@@ -104,7 +104,7 @@ function openLog(file: string, opened: FileHandle) {
     return mine.size < position ? 'emptied' : 'none';
   }
 
-  async function* later({ signal, clock, watchFile = announced }: FollowOptions): AsyncGenerator<string, void> {
+  async function* later({ signal, clock, watchFile = watchName }: FollowOptions): AsyncGenerator<string, void> {
     let stirred = true;
     let wake: (() => void) | undefined;
     const unwatch = watchFile(file, () => {
@@ -158,7 +158,7 @@ async function openIfThere(file: string): Promise<FileHandle | undefined> {
 }
 
 /** Watches the directory, because a watch of the file would stay with a rotated one. */
-function announced(file: string, changed: () => void): (() => void) | undefined {
+function watchName(file: string, changed: () => void): (() => void) | undefined {
   try {
     const name = basename(file);
     const watcher = watch(dirname(file), (_event, what) => {

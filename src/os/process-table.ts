@@ -78,7 +78,7 @@ function factsOf(pid: number): ProcessFacts | undefined {
 
 /** Reads one process. Undefined when there is none, and for one that has ended. */
 export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
-  if (process.platform === 'darwin') return (await listed(pid))[0];
+  if (process.platform === 'darwin') return (await listTable(pid))[0];
   const facts = factsOf(pid);
   const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
   if (!facts || facts.dead || commandLine === undefined) return undefined;
@@ -97,14 +97,14 @@ export async function processorTime(pid: number): Promise<number | undefined> {
 
 /** Every readable process. */
 export async function readProcesses(): Promise<ProcessEntry[]> {
-  if (process.platform === 'darwin') return listed();
+  if (process.platform === 'darwin') return listTable();
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const entries = await Promise.all(names.map((name) => readProcess(Number(name))));
   return entries.filter((entry) => entry !== undefined);
 }
 
 /** Loaded where it is needed only: starting a program takes modules that this one does without. */
-async function listed(pid?: number): Promise<ProcessEntry[]> {
+async function listTable(pid?: number): Promise<ProcessEntry[]> {
   const { listProcesses } = await import('./process-list.ts');
   return listProcesses(pid);
 }

@@ -24,7 +24,7 @@ export interface ReadOptions {
  * @throws the system error (`ELOOP` for a link), `EISDIR` for a directory; RdError `ERR_IO` for any other non-file.
  */
 export async function openToRead(path: string, { follow = false }: ReadOptions = {}): Promise<FileHandle> {
-  return opened(path, O_RDONLY | (follow ? 0 : O_NOFOLLOW));
+  return openRegular(path, O_RDONLY | (follow ? 0 : O_NOFOLLOW));
 }
 
 /** The bytes of a file. Throws as `openToRead`, and RdError `ERR_IO` for one that is too large. */
@@ -33,7 +33,7 @@ export async function readRegular(path: string, options: ReadOptions = {}): Prom
   const handle = await openToRead(path, options);
   try {
     const { size } = await handle.stat();
-    if (size > limit) throw refused(path, `it is larger than ${limit} bytes`);
+    if (size > limit) throw refusalError(path, `it is larger than ${limit} bytes`);
     return await handle.readFile();
   } finally {
     await handle.close();
@@ -47,19 +47,20 @@ export async function readText(path: string, limit: number): Promise<string> {
 
 /** Opens a log of ours for appending, created with 0600. Throws as `openToRead`; a link is never followed. */
 export async function openToAppend(path: string): Promise<FileHandle> {
-  return opened(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
+  return openRegular(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
 }
 
-async function opened(path: string, flags: number): Promise<FileHandle> {
+async function openRegular(path: string, flags: number): Promise<FileHandle> {
   const handle = await open(path, flags | O_NONBLOCK, 0o600).catch((error: unknown) => {
     // A socket cannot be opened, nor a pipe for writing without a reader.
-    if (isError(error) && error.code === 'ENXIO') throw refused(path, 'it is a pipe or a socket, not a file', error);
+    if (isError(error) && error.code === 'ENXIO')
+      throw refusalError(path, 'it is a pipe or a socket, not a file', error);
     throw error;
   });
   try {
     const facts = await handle.stat();
     if (facts.isDirectory()) throw Object.assign(new Error(`EISDIR: ${path} is a directory`), { code: 'EISDIR' });
-    if (!facts.isFile()) throw refused(path, `it is ${kindOf(facts)}, not a file`);
+    if (!facts.isFile()) throw refusalError(path, `it is ${kindOf(facts)}, not a file`);
     return handle;
   } catch (error) {
     await handle.close();
@@ -75,7 +76,7 @@ function isError(error: unknown): error is Error & { code: unknown } {
   return error instanceof Error && 'code' in error;
 }
 
-function refused(path: string, why: string, cause?: unknown): RdError {
+function refusalError(path: string, why: string, cause?: unknown): RdError {
   return new RdError('ERR_IO', `could not open ${path}: ${why}`, {
     ...defined({ cause }),
     advice: 'Move it away: a file is expected there.',

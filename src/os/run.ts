@@ -46,10 +46,10 @@ const KILL_AFTER_MS = 2_000;
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const [program = '', ...args] = argv;
   const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE, fatal } = options;
-  if (signal?.aborted) throw cancelled(program);
+  if (signal?.aborted) throw cancelledError(program);
 
   const [first = program, ...words] = [...(options.within ?? []), program, ...args];
-  const child = started(first, words, options);
+  const child = startProgram(first, words, options);
   let ended: RdError | undefined;
   let killer: NodeJS.Timeout | undefined;
   const end = (reason: RdError) => {
@@ -72,8 +72,8 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
       end(new RdError('ERR_DRIVER_FAILED', `${program} was stopped: ${line}`, { details: [line] }));
     });
   }
-  const timer = setTimeout(() => end(timedOut(program, timeoutMs)), timeoutMs);
-  const onAbort = () => end(cancelled(program));
+  const timer = setTimeout(() => end(timeoutError(program, timeoutMs)), timeoutMs);
+  const onAbort = () => end(cancelledError(program));
   signal?.addEventListener('abort', onAbort, { once: true });
   // A program may exit without reading its input; its exit status decides.
   child.stdin.on('error', () => undefined);
@@ -86,11 +86,11 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     const { code, by } = await exitOf(child, () => ended !== undefined);
     if (ended) throw ended;
     const result = { exitCode: code ?? -1, stdout: stdout(), stderr: stderr() };
-    if (code === null || !accept.includes(code)) throw failed(program, code, by, result.stderr);
+    if (code === null || !accept.includes(code)) throw exitError(program, code, by, result.stderr);
     return result;
   } catch (error) {
     if (error instanceof RdError) throw error;
-    throw notStarted(first, error);
+    throw startError(first, error);
   } finally {
     clearTimeout(timer);
     clearTimeout(killer);
@@ -100,7 +100,11 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
 }
 
 /** Most reasons why a program cannot be started are reported later, but some, such as another processor's file, at once. */
-function started(program: string, args: readonly string[], { cwd, env }: RunOptions): ChildProcessWithoutNullStreams {
+function startProgram(
+  program: string,
+  args: readonly string[],
+  { cwd, env }: RunOptions,
+): ChildProcessWithoutNullStreams {
   try {
     return spawn(program, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -108,7 +112,7 @@ function started(program: string, args: readonly string[], { cwd, env }: RunOpti
       ...(env === undefined ? {} : { env: { ...env } }),
     });
   } catch (error) {
-    throw notStarted(program, error);
+    throw startError(program, error);
   }
 }
 
@@ -154,14 +158,14 @@ export function lastLines(text: string, count = 8): string[] {
   return lines.filter((line) => line !== '').slice(-count);
 }
 
-export function failed(program: string, code: number | null, by: NodeJS.Signals | null, stderr: string): RdError {
+export function exitError(program: string, code: number | null, by: NodeJS.Signals | null, stderr: string): RdError {
   const how = code === null ? `was ended by ${by ?? 'a signal'}` : `failed with exit status ${code}`;
   const details = lastLines(stderr);
   const last = details.at(-1);
   return new RdError('ERR_DRIVER_FAILED', `${program} ${how}${last ? `: ${last}` : ''}`, { details });
 }
 
-function notStarted(program: string, cause: unknown): RdError {
+function startError(program: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   if (code === 'ENOENT') {
     return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found`, { cause, advice: installAdvice(program) });
@@ -170,7 +174,7 @@ function notStarted(program: string, cause: unknown): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} could not be run: ${text}`, { cause });
 }
 
-function timedOut(program: string, timeoutMs: number): RdError {
+function timeoutError(program: string, timeoutMs: number): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} did not finish within ${timeoutMs / 1000} s and was stopped`);
 }
 
@@ -178,7 +182,7 @@ function tooMuch(program: string, limit: number): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${program} printed more than ${limit} bytes and was stopped`);
 }
 
-function cancelled(program: string): RdError {
+function cancelledError(program: string): RdError {
   return new RdError('ERR_CANCELLED', `${program} was stopped because the operation was canceled`);
 }
 
@@ -199,7 +203,7 @@ export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'time
 export async function* stream(argv: readonly string[], options: StreamOptions = {}): AsyncGenerator<Uint8Array, void> {
   const [program = '', ...args] = argv;
   const { signal, timeoutMs = 30_000, graceMs = GRACE_MS, holdsInput, env } = options;
-  if (signal?.aborted) throw cancelled(program);
+  if (signal?.aborted) throw cancelledError(program);
   const child = spawn(program, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(env === undefined ? {} : { env: { ...env } }),
@@ -225,10 +229,10 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
     child.stderr.destroy();
     child.stdin.destroy();
   };
-  const giveUp = () => end(cancelled(program));
+  const giveUp = () => end(cancelledError(program));
   const timer = setTimeout(() => {
     late = true;
-    end(timedOut(program, timeoutMs));
+    end(timeoutError(program, timeoutMs));
   }, timeoutMs);
   signal?.addEventListener('abort', giveUp, { once: true });
   let complete = false;
@@ -236,10 +240,10 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
     for await (const chunk of child.stdout) yield chunk;
     const { code, by, error } = await exit;
     complete = true;
-    if (signal?.aborted) throw cancelled(program);
-    if (late) throw timedOut(program, timeoutMs);
-    if (error !== undefined) throw notStarted(program, error);
-    if (code !== 0) throw failed(program, code, by, stderr);
+    if (signal?.aborted) throw cancelledError(program);
+    if (late) throw timeoutError(program, timeoutMs);
+    if (error !== undefined) throw startError(program, error);
+    if (code !== 0) throw exitError(program, code, by, stderr);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', giveUp);

@@ -23,7 +23,7 @@ export interface AssumedInput {
  * whatever the power, because a killed service leaves it running. Anything last seen running is assumed to run still.
  * Errs on the side of warning.
  */
-export function assumed({ seen, last, driver, reason }: AssumedInput): Observed {
+export function assumeObserved({ seen, last, driver, reason }: AssumedInput): Observed {
   const { settings } = last;
   const { name } = settings.containerEngine;
   const engine = (one: EngineName): EngineStatus => {

@@ -12,7 +12,7 @@ import { type PartialRequest, withoutFields } from './leave-out.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
 /** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name, by default the local one. */
-export function deferredUntil(
+export function deferralEnd(
   { window, maxDeferMs }: MaintenanceWindow,
   since: number,
   now: number,
@@ -38,7 +38,7 @@ export function deferralOf(
   now: number,
   zone?: string,
 ): Deferral | undefined {
-  const until = maintenance && deferredUntil(maintenance, now, now, zone);
+  const until = maintenance && deferralEnd(maintenance, now, now, zone);
   if (until === undefined) return undefined;
   const changes = openChanges(plan).filter(({ severity }) => severity === 'restart' || severity === 'reset');
   return changes.length === 0 ? undefined : { until, changes };
@@ -90,7 +90,7 @@ export function affordablePart(
   most: 'live' | 'restart',
   planOf: (request: PartialRequest) => Plan,
 ): RequestPart {
-  const isDear = ({ severity }: Change) => severity === 'reset' || (severity === 'restart' && most === 'live');
+  const isCostly = ({ severity }: Change) => severity === 'reset' || (severity === 'restart' && most === 'live');
   const all = planOf(whole).changes;
   let changes = [...wanted];
   for (;;) {
@@ -100,8 +100,8 @@ export function affordablePart(
       all.filter((change) => !names.has(changeName(change))),
     );
     const plan = planOf(request);
-    const dear = new Set(openChanges(plan).filter(isDear).map(changeName));
-    const left = changes.filter((change) => !dear.has(changeName(change)));
+    const costly = new Set(openChanges(plan).filter(isCostly).map(changeName));
+    const left = changes.filter((change) => !costly.has(changeName(change)));
     if (left.length === changes.length) return { request, plan, changes };
     changes = left;
   }

@@ -136,7 +136,7 @@ const MOST_COMPARED = 2_000_000;
  * Warnings about extensions whose images the engine may not pull. They do not block: an engine that already has the
  * image need not pull it.
  */
-export function deniedImages(differences: readonly Difference[], { containerEngine }: Settings): string[] {
+export function deniedImageWarnings(differences: readonly Difference[], { containerEngine }: Settings): string[] {
   const { name, allowedImages } = containerEngine;
   if (!allowedImages.enabled) return [];
   const wanted = differences.filter(({ path, after }) => path === EXTENSIONS && after !== undefined);

@@ -6,7 +6,7 @@ import { type FieldMemory, type JudgeInput, judge, type Writer } from './healing
 import { changeName, commonFields } from './kept.ts';
 import { type PartialRequest, withoutFields } from './leave-out.ts';
 import { tagOf } from './plan.ts';
-import { extendedPlan } from './summary.ts';
+import { extendPlan } from './summary.ts';
 
 interface ForesightInput extends Pick<JudgeInput, 'profile' | 'memory' | 'writer' | 'undoneBy' | 'now' | 'zone'> {
   request: PlanRequest;
@@ -69,7 +69,7 @@ export function withSetBackBlocked(
   });
   if (blocked.length === 0) return planned;
   const left = planOf(withoutFields(request, blocked));
-  const whole = extendedPlan(left.plan, { after: blocked });
+  const whole = extendPlan(left.plan, { after: blocked });
   const rest = {
     ...(plan.drift ? { drift: plan.drift } : {}),
     ...(plan.tag === undefined ? {} : { tag: tagOf(whole) }),

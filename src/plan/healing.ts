@@ -1,6 +1,6 @@
 import { healLevel } from '../settings/watch-rules.ts';
 import type { Change, DriftState, Plan } from './change.ts';
-import { deferredUntil } from './deferral.ts';
+import { deferralEnd } from './deferral.ts';
 import type { Author } from './history.ts';
 import type { Drift } from './kept.gen.ts';
 import { changeName, type KeptProfile } from './kept.ts';
@@ -31,7 +31,7 @@ export interface FieldMemory {
   agreesSince?: number;
   /** Healing has stopped, because this manager keeps writing another value. */
   contested?: Writer;
-  /** Healing is paused since this rollback or return. */
+  /** Healing is paused since this rollback, automatic or not. */
   paused?: Writer;
   /** The last heal failed. */
   failed?: { message: string; attempts: number; retryAt: number };
@@ -95,15 +95,15 @@ export function judge(input: JudgeInput): Judgement {
 function judgeChange(change: Change, input: JudgeInput): { drift: Drift; memory: FieldMemory; wakeAt?: number } {
   const { profile, now } = input;
   const name = changeName(change);
-  const known = remembered(input.memory.get(name), now);
+  const known = recallField(input.memory.get(name), now);
   const writer = input.writer(name);
   const isPending = profile.pending.includes(name);
   const heal = healLevel(profile.watch, change.path);
   const memory: FieldMemory = { ...known };
-  if (writer && isReturn(writer) && writer.generation > profile.generation) memory.paused = writer;
+  if (writer && isRollback(writer) && writer.generation > profile.generation) memory.paused = writer;
   if (isPending && input.undoneBy && !memory.paused) memory.paused = input.undoneBy;
-  const judged = verdict(change, memory, { ...input, writer, active: isPending || heal === 'enforce' });
-  if (judged.state === 'contested' && writer && !memory.contested) memory.contested = writer;
+  const evaluation = verdict(change, memory, { ...input, writer, active: isPending || heal === 'enforce' });
+  if (evaluation.state === 'contested' && writer && !memory.contested) memory.contested = writer;
   const { before, after, severity, path, key } = change;
   const drift: Drift = {
     path,
@@ -113,18 +113,20 @@ function judgeChange(change: Change, input: JudgeInput): { drift: Drift; memory:
     severity,
     heal,
     ...(isPending ? { pending: true as const } : {}),
-    state: judged.state,
+    state: evaluation.state,
     since: new Date(memory.since).toISOString(),
-    ...(judged.state === 'deferred' && judged.at !== undefined ? { until: new Date(judged.at).toISOString() } : {}),
-    ...opt('message', judged.message),
+    ...(evaluation.state === 'deferred' && evaluation.at !== undefined
+      ? { until: new Date(evaluation.at).toISOString() }
+      : {}),
+    ...opt('message', evaluation.message),
     ...opt('by', writer && statedWriter(writer)),
     ...opt('place', profile.places[name] ?? profile.places[path]),
   };
-  return { drift, memory, ...opt('wakeAt', judged.at) };
+  return { drift, memory, ...opt('wakeAt', evaluation.at) };
 }
 
 /** Drift that returns after a calm time begins anew. */
-function remembered(known: FieldMemory | undefined, now: number): FieldMemory {
+function recallField(known: FieldMemory | undefined, now: number): FieldMemory {
   if (!known) return { since: now, rounds: {} };
   const { agreesSince, ...rest } = known;
   if (agreesSince === undefined) return rest;
@@ -158,7 +160,7 @@ function verdict(
   if (failed && now < failed.retryAt) return { state: 'failed', message: failed.message, at: failed.retryAt };
   const { maintenance } = profile;
   const waits = maintenance !== undefined && change.severity === 'restart';
-  const until = waits ? deferredUntil(maintenance, memory.since, now, zone) : undefined;
+  const until = waits ? deferralEnd(maintenance, memory.since, now, zone) : undefined;
   return until === undefined ? { state: 'healing' } : { state: 'deferred', at: until };
 }
 
@@ -167,12 +169,12 @@ function isContested({ rounds }: FieldMemory, writer: Writer | undefined): boole
   return (rounds[managerOf(writer?.by)] ?? 0) >= MOST_ROUNDS || inAll >= MOST_ROUNDS_IN_ALL;
 }
 
-/** Whether a rollback or return went back over the last apply of a profile, and with it over what that has deferred. */
+/** Whether a rollback, automatic or not, went back over the last apply of a profile, and with it over what that has deferred. */
 export function undoes({ by, generation }: Omit<Writer, 'at'>, profile: Pick<KeptProfile, 'generation'>): boolean {
   return generation > profile.generation && by.to !== undefined && by.to < profile.generation;
 }
 
-function isReturn({ by }: Writer): boolean {
+function isRollback({ by }: Writer): boolean {
   return by.how === 'rollback' || by.how === 'return';
 }
 

@@ -37,7 +37,7 @@ export function lastingChanges({ changes }: Pick<HistoryEntry, 'changes'>): Reco
 }
 
 /** The changes of port forwards that carry out a plan. */
-export function recordedForwards({ changes }: Pick<Plan, 'changes'>): RecordedChange[] {
+export function forwardChanges({ changes }: Pick<Plan, 'changes'>): RecordedChange[] {
   return changes.flatMap(({ path, key, before, after, blocked }) =>
     path !== FORWARDS_PATH || key === undefined || blocked ? [] : [{ path, key, ...defined({ before, after }) }],
   );

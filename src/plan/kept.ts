@@ -34,7 +34,7 @@ export function changeName({ path, key }: Pick<Change, 'path' | 'key'>): string 
 const WHOLE = '*';
 
 /** The fields that a request decides: paths, and for maps their keys, or `*` where it is exclusive. */
-function managed(request: PlanRequest): Map<string, Set<string>> {
+function managedFields(request: PlanRequest): Map<string, Set<string>> {
   const { state, prune, portForwards } = request;
   const fields = new Map<string, Set<string>>();
   const add = (path: string, keys: readonly string[]) => fields.set(path, new Set(keys));
@@ -52,8 +52,8 @@ function managed(request: PlanRequest): Map<string, Set<string>> {
 
 /** Fields that both requests decide, which only one kept profile may. */
 export function commonFields(one: PlanRequest, other: PlanRequest): string[] {
-  const theirs = managed(other);
-  return [...managed(one)].flatMap(([path, keys]) => {
+  const theirs = managedFields(other);
+  return [...managedFields(one)].flatMap(([path, keys]) => {
     const others = theirs.get(path);
     if (!others || keys.size === 0 || others.size === 0) return [];
     if (keys.has(WHOLE) || others.has(WHOLE)) return [path];

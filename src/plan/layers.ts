@@ -3,7 +3,7 @@ import type { JsonObject } from '../json.ts';
 import type { Blocks } from '../settings/blocks.gen.ts';
 import { blocksOf } from '../settings/blocks.ts';
 import type { ManagedPath, Platform } from '../settings/field.ts';
-import { maskedSettings } from './secrets.ts';
+import { maskSettings } from './secrets.ts';
 
 /** A deployment profile as a layer of settings. */
 export interface ProfileLayer {
@@ -75,13 +75,13 @@ export function settingLayers(
     formatVersion: 1,
     basis,
     ...facts,
-    builtIn: maskedSettings(facts.builtIn),
+    builtIn: maskSettings(facts.builtIn),
     ...(defaultsProfile
-      ? { defaultsProfile: { ...defaultsProfile, settings: maskedSettings(defaultsProfile.settings) } }
+      ? { defaultsProfile: { ...defaultsProfile, settings: maskSettings(defaultsProfile.settings) } }
       : {}),
-    ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: maskedSettings(lockedProfile.settings) } } : {}),
-    inForce: maskedSettings(inForce),
-    ...(stored ? { stored: maskedSettings(stored) } : {}),
+    ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: maskSettings(lockedProfile.settings) } } : {}),
+    inForce: maskSettings(inForce),
+    ...(stored ? { stored: maskSettings(stored) } : {}),
     ...blocksOf(current),
     ...(driver ? { driver: driverPart(driver) } : {}),
   };

@@ -11,7 +11,7 @@ export interface PartialRequest extends PlanRequest {
 }
 
 /** Whether a field is not left out. */
-export function included({ leaveOut = [] }: PartialRequest): (field: FieldName) => boolean {
+export function inclusionOf({ leaveOut = [] }: PartialRequest): (field: FieldName) => boolean {
   const names = new Set(leaveOut.map(changeName));
   return (field) => !names.has(changeName(field)) && !names.has(field.path);
 }

@@ -30,6 +30,6 @@ export function lossesOf(plan: Pick<Plan, 'blastRadius' | 'summary'>): Loss[] {
 }
 
 /** The losses that were not allowed. */
-export function notAllowed(losses: readonly Loss[], allowed: Allowed): Loss[] {
+export function missingConsent(losses: readonly Loss[], allowed: Allowed): Loss[] {
   return allowed === 'all' ? [] : losses.filter((loss) => !allowed.includes(loss));
 }

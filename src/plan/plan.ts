@@ -15,8 +15,14 @@ import { type Consequences, consequencesOf, mayDowngrade } from './consequences.
 import type { PlannedDeed } from './deed.ts';
 import { blocksAfter, type Difference, differences, EXTENSIONS, patchOf, settingsAfter } from './diff.ts';
 import { isEnforced, supportOf } from './drift.ts';
-import { deniedImages, extensionCost, extensionGate, extensionSteps, refusedExtensions } from './extension-changes.ts';
-import { included, type PartialRequest } from './leave-out.ts';
+import {
+  deniedImageWarnings,
+  extensionCost,
+  extensionGate,
+  extensionSteps,
+  refusedExtensions,
+} from './extension-changes.ts';
+import { inclusionOf, type PartialRequest } from './leave-out.ts';
 import { type ForwardsReport, forwardsWithout, NO_FORWARDS, planForwards } from './port-forwards.ts';
 import { expectedSteps, type Measurement, predictionOf } from './prediction.ts';
 import { restartReasons } from './restart-reasons.ts';
@@ -55,25 +61,25 @@ export interface PlanInput extends Blocks {
  */
 export function makePlan(input: PlanInput): PlannedDeed {
   const { request, live, power, driver, observed, target, generation } = input;
-  const isIncluded = included(request);
+  const isIncluded = inclusionOf(request);
   const differing = differences({ ...blocksOf(input), settings: live }, request).filter(isIncluded);
   const wishes = (request.wishes ?? []).filter((path) => isIncluded({ path }));
   const asked = isIncluded({ path: 'state' }) ? request.state : 'unmanaged';
   const powerAfter = asked === 'unmanaged' ? power : asked;
   const extensions = extensionGate(powerAfter, allowedExtensions(input, differing));
-  const judged: Judged[] = [
+  const checked: CheckedDifference[] = [
     ...differing.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
     ...refusedExtensions({ live, requested: request.settings, isIncluded }, differing, extensions),
     ...unsupportedUnchanged(input, wishes, differing),
   ];
-  const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
+  const open = checked.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const patch = patchOf(open, live);
   const desired = patch ? mergeSettings(live, patch) : live;
   const next = { settings: desired, ...blocksAfter(blocksOf(input), open) };
   const goal = goalOf({ ...next, power: powerAfter }, driver);
   const consequences = consequencesOf(goal, observed, driver);
   const at: Circumstances = { ...consequences, desired };
-  const changes = judged.map(({ difference, blocked, cost }) =>
+  const changes = checked.map(({ difference, blocked, cost }) =>
     blocked
       ? { ...changeOf(difference, { severity: 'none', reason: 'not available' }), blocked }
       : changeOf(difference, cost ?? costOfDifference(difference, at)),
@@ -114,7 +120,7 @@ export function makePlan(input: PlanInput): PlannedDeed {
       ...machineProblems(observed),
       ...storedOnly([...open.map(({ path }) => path), ...wishes], driver),
       ...(isIncluded({ path: PATTERNS }) ? patternWarnings(request.settings) : []),
-      ...(isEnforced(PATTERNS, driver) ? deniedImages(open, desired) : []),
+      ...(isEnforced(PATTERNS, driver) ? deniedImageWarnings(open, desired) : []),
       ...forwards.warnings,
     ],
     ...(prediction ? { prediction } : {}),
@@ -157,7 +163,7 @@ function unsupportedUnchanged(
   input: PlanInput,
   wishes: readonly string[],
   differences: readonly Difference[],
-): Judged[] {
+): CheckedDifference[] {
   const { driver } = input;
   const tree = treeOf({ ...blocksOf(input), settings: input.live });
   const differing = new Set(differences.map(({ path }) => path));
@@ -172,7 +178,7 @@ function unsupportedUnchanged(
   });
 }
 
-interface Judged {
+interface CheckedDifference {
   difference: Difference;
   blocked: Change['blocked'];
   /** Overrides the cost derived from the difference. */
@@ -201,13 +207,13 @@ function changeOf(difference: Difference, cost: Cost): Change {
     path,
     ...defined({ key }),
     action: action === 'update' && replaced ? 'replace' : action,
-    ...(before === undefined ? {} : { before: shown(before, mask) }),
-    ...(after === undefined ? {} : { after: shown(after, mask) }),
+    ...(before === undefined ? {} : { before: maskValue(before, mask) }),
+    ...(after === undefined ? {} : { after: maskValue(after, mask) }),
     ...cost,
   };
 }
 
-function shown(value: JsonValue, mask: boolean): JsonValue | Sensitive {
+function maskValue(value: JsonValue, mask: boolean): JsonValue | Sensitive {
   return mask ? { sensitive: true } : value;
 }
 

@@ -96,7 +96,7 @@ export function planForwards(desired: WantedForwards, live: ForwardsReport | und
   const present = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
   const after = new Map(present);
   const ensure: ForwardSteps['ensure'] = [];
-  const gone = removed(desired, present);
+  const gone = removals(desired, present);
   for (const forward of gone) after.delete(forwardName(forward));
   const edits = desired.entries.flatMap((entry): Change[] => {
     const { hostPort } = entry;
@@ -157,7 +157,7 @@ function blindSteps({ entries }: WantedForwards): ForwardSteps {
   };
 }
 
-function removed(
+function removals(
   { entries, exclusive, leaves = [] }: WantedForwards,
   present: ReadonlyMap<string, ForwardReport>,
 ): ForwardReport[] {

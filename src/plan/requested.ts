@@ -17,7 +17,7 @@ export const INVALID_ADVICE = 'Fix these errors and retry; nothing was changed.'
  * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
  * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the blocks, or because there are too many of them.
  */
-export function checkedRequest<R extends PlanRequest>(body: R, context: ValidateContext): R {
+export function validateRequest<R extends PlanRequest>(body: R, context: ValidateContext): R {
   refuseTooLarge(body);
   const settings = canonicalize(body.settings);
   const findings: SettingsFinding[] = [

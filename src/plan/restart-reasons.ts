@@ -126,13 +126,13 @@ export function restartReasons(
 
   function collect<S>(members: readonly Member<S>[], running: S, { restart }: Drift) {
     for (const { path, value } of members) {
-      if (restart.includes(path) && !byPath.has(path)) note(path, shown(path, value(running)));
+      if (restart.includes(path) && !byPath.has(path)) note(path, displayValue(path, value(running)));
     }
   }
 }
 
 /** A running disk's size is in bytes; settings use a unit. */
-function shown(path: ManagedPath, value: JsonValue): JsonValue {
+function displayValue(path: ManagedPath, value: JsonValue): JsonValue {
   if (path !== 'experimental.virtualMachine.diskSize' || typeof value !== 'number') return value;
   return value % 2 ** 30 === 0 ? `${value / 2 ** 30}GiB` : `${value}B`;
 }

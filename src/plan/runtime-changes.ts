@@ -59,11 +59,11 @@ function machineUp({ consequences, changed }: RuntimeInput): Change | undefined 
   switch (machine.state) {
     case 'absent':
     case 'off':
-      return started('machine', 'stopped');
+      return startChange('machine', 'stopped');
     case 'broken':
-      return restarted('machine', 'broken', 'it does not work, and is started anew');
+      return restartChange('machine', 'broken', 'it does not work, and is started anew');
     case 'on':
-      return drifted('machine', consequences.machine, changed, machine.repair !== undefined);
+      return driftChange('machine', consequences.machine, changed, machine.repair !== undefined);
   }
 }
 
@@ -73,16 +73,16 @@ function engineUp({ consequences: { goal, observed, engines }, changed }: Runtim
   if (other !== undefined) {
     // The switch and its cost are part of the setting's change.
     if (changed.has('containerEngine.name')) return undefined;
-    return { ...restarted('engine', other, `${other} is stopped and ${name} is started`), after: name };
+    return { ...restartChange('engine', other, `${other} is stopped and ${name} is started`), after: name };
   }
   const engine = observed.engines[name];
   switch (engine.state) {
     case 'stopped':
-      return started('engine', 'stopped');
+      return startChange('engine', 'stopped');
     case 'unresponsive':
-      return restarted('engine', 'unresponsive', 'it does not answer, and is started anew');
+      return restartChange('engine', 'unresponsive', 'it does not answer, and is started anew');
     case 'running':
-      return drifted('engine', engines[name], changed, false);
+      return driftChange('engine', engines[name], changed, false);
   }
 }
 
@@ -92,26 +92,27 @@ function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined 
   const has = clusterHasProcess(observed);
   if (!goal.cluster) {
     if (!has || changed.has('kubernetes.enabled')) return undefined;
-    return { ...restarted('cluster', 'started', 'it runs and should not'), after: 'stopped' };
+    return { ...restartChange('cluster', 'started', 'it runs and should not'), after: 'stopped' };
   }
   // The version's cost is part of its change.
   if (changed.has('kubernetes.enabled')) return undefined;
   if (consequences.cluster.mustReset) {
     if (changed.has('kubernetes.version')) return undefined;
     const reason = `deletes its data, because the installed version is newer (${installedVersion(observed) || 'unknown'})`;
-    return { ...restarted('cluster', has ? 'started' : 'stopped', reason), severity: 'reset' };
+    return { ...restartChange('cluster', has ? 'started' : 'stopped', reason), severity: 'reset' };
   }
   switch (cluster.state) {
     case 'running': {
-      const drift = drifted('cluster', consequences.cluster, changed, false);
+      const drift = driftChange('cluster', consequences.cluster, changed, false);
       return (
-        drift ?? (cluster.ready ? undefined : { ...started('cluster', 'starting'), reason: 'it does not respond yet' })
+        drift ??
+        (cluster.ready ? undefined : { ...startChange('cluster', 'starting'), reason: 'it does not respond yet' })
       );
     }
     case 'unresponsive':
-      return restarted('cluster', 'unresponsive', 'it does not answer, and is started anew');
+      return restartChange('cluster', 'unresponsive', 'it does not answer, and is started anew');
     default:
-      return started('cluster', 'stopped');
+      return startChange('cluster', 'stopped');
   }
 }
 
@@ -119,13 +120,13 @@ function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined 
 function stoppedParts({ observed }: Consequences): Change[] {
   const { machine } = observed;
   return [
-    ...(machine.state === 'on' || machine.state === 'broken' ? [stopped('machine')] : []),
-    ...(busyEngines(observed).length > 0 ? [stopped('engine')] : []),
-    ...(clusterHasProcess(observed) ? [stopped('cluster')] : []),
+    ...(machine.state === 'on' || machine.state === 'broken' ? [stopChange('machine')] : []),
+    ...(busyEngines(observed).length > 0 ? [stopChange('engine')] : []),
+    ...(clusterHasProcess(observed) ? [stopChange('cluster')] : []),
   ];
 }
 
-function started(path: Part, before: string): Change {
+function startChange(path: Part, before: string): Change {
   return {
     path,
     action: 'update',
@@ -136,17 +137,17 @@ function started(path: Part, before: string): Change {
   };
 }
 
-function stopped(path: Part): Change {
+function stopChange(path: Part): Change {
   const reason = 'it should not be running';
   return { path, action: 'update', before: 'started', after: 'stopped', severity: 'restart', reason };
 }
 
-function restarted(path: Part, before: string, reason: string): Change {
+function restartChange(path: Part, before: string, reason: string): Change {
   return { path, action: 'update', before, after: 'restarted', severity: 'restart', reason };
 }
 
 /** A part started, or last adjusted, with settings other than those in force. */
-function drifted(
+function driftChange(
   path: Part,
   { drift }: Consequence,
   changed: ReadonlySet<ManagedPath>,
@@ -154,7 +155,8 @@ function drifted(
 ): Change | undefined {
   const { live, restart } = drift ?? { live: [], restart: [] };
   const due = restart.filter((setting) => !changed.has(setting));
-  if (due.length > 0) return restarted(path, 'started', `it runs with another ${due.join(', ')} than the settings say`);
+  if (due.length > 0)
+    return restartChange(path, 'started', `it runs with another ${due.join(', ')} than the settings say`);
   const open = live.filter((setting) => !changed.has(setting));
   if (open.length === 0 && !repair) return undefined;
   const reason = open.length > 0 ? `${open.join(', ')} has not reached it yet` : 'part of it is missing';

@@ -6,7 +6,7 @@ import { copyOfObject } from '../settings/own.ts';
 const SECRETS = FIELDS.filter(({ sensitive }) => sensitive).map(({ path }) => path);
 
 /** A copy of settings in which each secret that is set reads `{ "sensitive": true }`. */
-export function maskedSettings(settings: JsonObject): JsonObject {
+export function maskSettings(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);
   for (const path of secretsIn(copy)) setLeaf(copy, path, { sensitive: true } satisfies JsonValue);
   return copy;

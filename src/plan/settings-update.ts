@@ -32,7 +32,7 @@ export interface UpdateContext {
 }
 
 /** The error of a refused write: a heading, which scripts match, and one line per problem. */
-export function refusedUpdate(problems: readonly string[], options?: RdErrorOptions): RdError {
+export function updateError(problems: readonly string[], options?: RdErrorOptions): RdError {
   return new RdError(
     'ERR_SETTINGS_INVALID',
     ['errors in attempt to update settings:', ...problems].join('\n'),

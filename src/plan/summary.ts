@@ -39,7 +39,7 @@ export function summarize({ changes, blastRadius, restart, pending, unknown = fa
     return { ...totals, text: `nothing to change${more}` };
   }
   const parts = [
-    counted(changes.length, 'change'),
+    countText(changes.length, 'change'),
     ...(blocked > 0 ? [`${blocked} blocked`] : []),
     ...costs(open, restarts, resets),
     loss(blastRadius, unknown),
@@ -60,8 +60,8 @@ function costs(open: readonly Change[], restarts: number, resets: number): strin
   if (begun.length > 0) phrases.push(`${verbOf(begun)} the ${wordList(begun.map(({ path }) => path))}`);
   const ended = open.filter((change) => isRuntimeChange(change) && change.after === 'stopped');
   if (ended.length > 0) phrases.push(`stops the ${wordList(ended.map(({ path }) => path))}`);
-  if (restarts > 0) phrases.push(counted(restarts, 'restart'));
-  if (resets > 0) phrases.push(counted(resets, 'reset'));
+  if (restarts > 0) phrases.push(countText(restarts, 'restart'));
+  if (resets > 0) phrases.push(countText(resets, 'reset'));
   return phrases.length > 0 ? phrases : ['no restart'];
 }
 
@@ -75,12 +75,12 @@ function loss(blastRadius: readonly BlastItem[], unknown: boolean): string {
   return blastRadius.length > 0 ? 'no data is deleted' : 'nothing is lost';
 }
 
-function counted(count: number, noun: string): string {
+function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** The plan with changes before and after its own, and an updated summary. */
-export function extendedPlan(
+export function extendPlan(
   plan: Plan,
   { before = [], after = [] }: { before?: readonly Change[]; after?: readonly Change[] },
 ): Plan {

@@ -8,7 +8,7 @@ const CAUSES: readonly string[] = ['kubernetes.version', 'kubernetes.enabled'];
 export interface DueLoss {
   /** The write that led to it; absent if it is not in the history. */
   cause?: HistoryEntry;
-  /** The loss is recorded, and with that covered by a snapshot as far as one could be made. */
+  /** The loss is recorded, with a safety snapshot as far as one could be made. */
   isRecorded: boolean;
 }
 

@@ -7,7 +7,7 @@ import type { Controllers, Desired, LoopStatus } from './contract.ts';
 type Watched = Pick<Controllers, 'status' | 'look' | 'onChange'>;
 
 /** Waits until the status matches and a fresh observation confirms it. `action` completes "the backend did not …". */
-export async function statusConfirmed(
+export async function waitForConfirmedStatus(
   controllers: Watched,
   is: (status: LoopStatus) => boolean,
   action: string,
@@ -16,9 +16,9 @@ export async function statusConfirmed(
   for (;;) {
     await statusMatches(controllers, (status) => is(status) || status.backendState === 'ERROR', signal);
     const status = controllers.status();
-    if (status.backendState === 'ERROR') throw failed(status, action);
+    if (status.backendState === 'ERROR') throw backendError(status, action);
     if ((await controllers.look(signal)) && is(controllers.status())) return;
-    if (signal.aborted) throw cancelled();
+    if (signal.aborted) throw cancelledError();
   }
 }
 
@@ -29,7 +29,7 @@ export function statusMatches(
   signal: AbortSignal,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(cancelled());
+    if (signal.aborted) return reject(cancelledError());
     if (is(controllers.status())) return resolve();
     const end = () => {
       stop();
@@ -37,7 +37,7 @@ export function statusMatches(
     };
     const abort = () => {
       end();
-      reject(cancelled());
+      reject(cancelledError());
     };
     const stop = controllers.onChange((status) => {
       if (!is(status)) return;
@@ -60,7 +60,7 @@ export async function statusMatchesInTime(
     return await Promise.race([
       statusMatches(controllers, is, end).then(() => true),
       clock.sleep(limitMs, end).then(() => {
-        if (signal.aborted) throw cancelled();
+        if (signal.aborted) throw cancelledError();
         return false;
       }),
     ]);
@@ -69,11 +69,11 @@ export async function statusMatchesInTime(
   }
 }
 
-function failed(status: LoopStatus, action: string): RdError {
+function backendError(status: LoopStatus, action: string): RdError {
   return new RdError('ERR_DRIVER_FAILED', `the backend did not ${action}: ${failureOf(status)}`);
 }
 
-function cancelled(): RdError {
+function cancelledError(): RdError {
   return new RdError('ERR_CANCELLED', OPERATION_CANCELED);
 }
 
@@ -149,7 +149,7 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
       if (maintenance.idle || maintenance.heldBy() !== undefined) return false;
       await statusMatchesInTime(controllers, isSettled, { clock, limitMs: BEGIN_LIMIT, signal });
       if (!(await controllers.look(signal))) {
-        if (signal.aborted) throw cancelled();
+        if (signal.aborted) throw cancelledError();
         return false;
       }
       const { converged, machine, generation } = controllers.status();

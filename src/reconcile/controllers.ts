@@ -1,7 +1,7 @@
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import { assumed } from '../plan/assumed.ts';
+import { assumeObserved } from '../plan/assumed.ts';
 import { type DesiredBackend, installedVersion, type Observed } from '../plan/backend.ts';
 import { type Consequences, consequencesOf } from '../plan/consequences.ts';
 import {
@@ -191,7 +191,7 @@ export function createControllers({
   function known(): Observed {
     const seen = observer.seen();
     const reason = observer.unknownReason();
-    return seen && reason === undefined ? seen : assumed({ seen, last, driver, reason: reason ?? '' });
+    return seen && reason === undefined ? seen : assumeObserved({ seen, last, driver, reason: reason ?? '' });
   }
 
   function idle(now: Observed): number {
@@ -232,10 +232,10 @@ export function createControllers({
     if (ending.how === 'done') ends.done(step, before);
     if ('error' in ending) phase.end('failed', ending.error.message);
     else phase.end(ending.how);
-    return concluded(step, ending);
+    return concludeStep(step, ending);
   }
 
-  function concluded(step: Step, ending: StepOutcome): number {
+  function concludeStep(step: Step, ending: StepOutcome): number {
     const name = stepName(step);
     switch (ending.how) {
       case 'dropped':

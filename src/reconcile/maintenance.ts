@@ -1,7 +1,7 @@
 import { LOCKED, messageOf, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
-import { statusConfirmed } from './backend-wait.ts';
+import { waitForConfirmedStatus } from './backend-wait.ts';
 import type { Controllers, Desired, Hold, LoopStatus } from './contract.ts';
 
 /** What work on the data of the stopped backend may use. */
@@ -118,7 +118,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     holdWith(undefined);
   }
 
-  async function locked<T>(
+  async function withLock<T>(
     action: string,
     signal: AbortSignal,
     work: (work: MaintenanceWork) => Promise<T>,
@@ -131,14 +131,14 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     let forever: Hold | undefined;
     try {
       holdWith(off('stopping the backend'));
-      await statusConfirmed(controllers, ({ backendState }) => backendState === 'STOPPED', 'stop', signal);
+      await waitForConfirmedStatus(controllers, ({ backendState }) => backendState === 'STOPPED', 'stop', signal);
       return await work({
         signal,
         progress: (doing) => holdWith(off(doing)),
         async resetCluster() {
           task = `${action}: deleting the data of the cluster.`;
           holdWith({ keep: 'cluster reset', reason: task });
-          await statusConfirmed(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
+          await waitForConfirmedStatus(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
         },
         keepOff: (reason) => {
           forever = { keep: 'off', reason, damaged: true };
@@ -178,7 +178,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     else hold = undefined;
   }
 
-  async function reported<T>(action: string, work: () => Promise<T>): Promise<T> {
+  async function reportWork<T>(action: string, work: () => Promise<T>): Promise<T> {
     await lock.take(action);
     onWork({ action, state: 'begun' });
     try {
@@ -215,9 +215,9 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     doing: () => task,
     heldBy: () => (hold?.keep === 'as it is' ? undefined : hold?.reason),
     run: (action, signal, work) =>
-      exclusively(signal, (either) => reported(action, () => locked(action, either, work))),
+      exclusively(signal, (either) => reportWork(action, () => withLock(action, either, work))),
     runLive: (action, signal, work) =>
-      exclusively(signal, (either) => reported(action, () => withBackendRunning(action, either, work))),
+      exclusively(signal, (either) => reportWork(action, () => withBackendRunning(action, either, work))),
     async close() {
       closing.abort();
       await Promise.all([underway, watching]);

@@ -34,14 +34,17 @@ async function observeInTime(
     giveUp();
   });
   try {
-    return await Promise.race([observe(driver, stop.signal, how), givenUp(stop.signal, `${timeoutText(history)}.`)]);
+    return await Promise.race([
+      observe(driver, stop.signal, how),
+      rejectOnAbort(stop.signal, `${timeoutText(history)}.`),
+    ]);
   } finally {
     done.abort();
     signal.removeEventListener('abort', giveUp);
   }
 }
 
-function givenUp(signal: AbortSignal, text: string): Promise<never> {
+function rejectOnAbort(signal: AbortSignal, text: string): Promise<never> {
   return new Promise((_resolve, reject) => {
     const advice = 'This computer may be busy, or an engine hangs: check the logs of the engines.';
     const fail = () => reject(new RdError('ERR_DRIVER_FAILED', text, { advice }));

@@ -127,7 +127,7 @@ export async function performInTime({
     abort.abort();
   };
   void watch();
-  const stuck = aborted(abort.signal)
+  const stuck = waitForAbort(abort.signal)
     .then(() => clock.sleep(GRACE_MS, ended.signal))
     .then((): StepOutcome => ({ how: 'stuck', error: stuckStepError(name, driver), over: work.then(() => undefined) }));
   const ending = await Promise.race([work, stuck]);
@@ -135,7 +135,7 @@ export async function performInTime({
   return ending;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

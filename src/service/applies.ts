@@ -37,7 +37,7 @@ interface AppliesInput {
   extensions: Pick<Extensions, 'install' | 'uninstall'>;
   portForwards: Pick<PortForwards, 'ensure' | 'remove'>;
   /** Whether the settings of an apply were undone; resolves once that is certain, or the signal aborts. */
-  wasReturned(generation: number, signal: AbortSignal): Promise<boolean>;
+  wasRolledBack(generation: number, signal: AbortSignal): Promise<boolean>;
   clock: Clock;
   log: Log;
   /** Called after every change of the report. */
@@ -114,13 +114,13 @@ type Work = AppliesInput & {
 
 /** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
-  if (await work.wasReturned(work.generation, work.signal)) {
+  if (await work.wasRolledBack(work.generation, work.signal)) {
     throw new RdError(
       'ERR_CONVERGE_FAILED',
       'No port forward or extension was changed, because the change was undone.',
     );
   }
-  if (work.signal.aborted) throw serviceStopped();
+  if (work.signal.aborted) throw stoppedError();
   const failed = [
     await failureOf(changeForwards(work, forwards)),
     ...(extensions.length > 0 ? [await failureOf(changeExtensions(work, extensions))] : []),
@@ -166,7 +166,7 @@ async function changeForwards({ portForwards, addStep }: Work, forwards: Forward
 async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Promise<void> {
   const { controllers, signal, addStep } = work;
   const { converged, backendState } = await controllers.quiesce(signal);
-  if (signal.aborted) throw serviceStopped();
+  if (signal.aborted) throw stoppedError();
   if (!converged) {
     throw new RdError(
       'ERR_CONVERGE_FAILED',
@@ -180,7 +180,7 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
     try {
       await changeWhenReady(work, step);
     } catch (error) {
-      if (signal.aborted) throw serviceStopped();
+      if (signal.aborted) throw stoppedError();
       if (!(error instanceof RdError)) throw error;
       failures.push(`${step.what} ${step.id}: ${errorLine(error)}`);
     }
@@ -212,7 +212,7 @@ function errorLine({ message, cause }: RdError): string {
   return `${message} (${advice === '' ? cause.message : `${cause.message.replace(/\.$/, '')}${advice}`})`;
 }
 
-function serviceStopped(): RdError {
+function stoppedError(): RdError {
   return new RdError('ERR_STOPPED', 'The service stopped before the apply finished.', {
     advice: 'Apply again to finish it.',
   });

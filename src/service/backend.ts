@@ -17,7 +17,7 @@ import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
 import { type Author, lastingChanges, type RecordedChange, recordedChanges } from '../plan/history.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
-import { decideUpdate, refusedUpdate, type UpdateContext } from '../plan/settings-update.ts';
+import { decideUpdate, type UpdateContext, updateError } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { createMaintenance, IDLE, type Maintenance } from '../reconcile/maintenance.ts';
@@ -31,15 +31,15 @@ import {
   type DesiredStoreInput,
   type Recorded,
 } from '../state/desired-store.ts';
-import { finishWrite, recordWritten, saveDesired, stateOf, writtenSettings } from '../state/desired-write.ts';
+import { finishWrite, readWrittenSettings, recordWritten, saveDesired, stateOf } from '../state/desired-write.ts';
 import { readWholeHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 import { withReserve } from '../state/reserve.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
-import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
+import { readFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
 import { transactionFiles } from '../state/transaction-files.ts';
-import { clusterVersions, openDriver, storedState } from './driver.ts';
+import { clusterVersions, openDriver, readStoredState } from './driver.ts';
 import { writeDurably } from './durable-write.ts';
 import { createServiceEvents, type ServiceEvents, serviceEvent } from './events.ts';
 import { openServiceHistory, recordedPhases, type ServiceHistory } from './history.ts';
@@ -95,7 +95,7 @@ export async function openBackend(
 ): Promise<Backend> {
   const { platform } = options;
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
-  const state = await storedState(places, options, notices);
+  const state = await readStoredState(places, options, notices);
   const policies = await servicePolicies(options, host);
   const { driver, reason } = await openDriver(options, state, places, log);
   undo.push(['driver', async () => driver.release?.()]);
@@ -127,7 +127,7 @@ export async function openBackend(
   });
   const history = await openServiceHistory(places, state, options, log);
   const known = await readWholeHistory(places.historyFile);
-  const written = state && !recovered.undone ? await writtenSettings(places, host, known.entries) : undefined;
+  const written = state && !recovered.undone ? await readWrittenSettings(places, host, known.entries) : undefined;
   const found = {
     settings: startup.stored,
     ...(state ? blocksOf(state) : DEFAULT_BLOCKS),
@@ -310,7 +310,7 @@ async function serviceLayers(
     ...(policies.defaults ? { defaults: policies.defaults.source } : {}),
   };
   if (firstRun) await recordFirstRun(path, current);
-  const recorded = firstRun ? current : await recordedFirstRun(path);
+  const recorded = firstRun ? current : await readFirstRun(path);
   return layerFacts(policies, {
     host,
     settingsFile: places.settingsFile,
@@ -356,7 +356,7 @@ function initialSettings(settings: Settings, changes: JsonObject | undefined, co
   const update =
     changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, { ...context, locksFirst: true });
   if (update?.kind === 'refused') {
-    throw refusedUpdate(update.problems, { advice: 'Nothing was started or changed.' });
+    throw updateError(update.problems, { advice: 'Nothing was started or changed.' });
   }
   const chosen = update?.kind === 'changed' ? update.settings : settings;
   const [missing] = unprotected(chosen, context.driver);

@@ -24,7 +24,7 @@ export interface DriverChoice {
  * The last service's state. An unusable file is set aside only if the user names the driver again, because a different
  * driver would start without the images and volumes of the recorded one.
  */
-export async function storedState(
+export async function readStoredState(
   { stateFile }: Places,
   { driver, env }: DriverChoice,
   notices: string[],

@@ -72,7 +72,7 @@ export async function openFeatures(
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
-  history.onOldest(data.covers.prune);
+  history.onOldest(data.safetySnapshots.prune);
   let watch: (Watch & WatchFeed) | undefined;
   const portForwards = await openPortForwards({
     ...{ places, driver, controllers, store, history, transactions, notice },
@@ -113,7 +113,7 @@ export async function openFeatures(
   transactions.onChange(statusChanged);
   const applies = createApplies({
     ...{ controllers, extensions, portForwards, clock: systemClock },
-    wasReturned: transactions.wasReturned,
+    wasRolledBack: transactions.wasRolledBack,
     log: log.write,
     onChange() {
       events.noteApply(applies.report());
@@ -127,7 +127,7 @@ export async function openFeatures(
     ...{ store, controllers, driver, kubernetesVersions, portForwards, applies, counters },
     host: { platform, arch: process.arch, osVersion: release() },
     idle: options.idle ?? false,
-    covers: data.covers,
+    safetySnapshots: data.safetySnapshots,
     clock: systemClock,
     log: log.write,
     home: places.data,
@@ -139,7 +139,7 @@ export async function openFeatures(
   if (keptNotice !== undefined) notice(keptNotice);
   watch = createWatch({
     ...{ planner, records, applies },
-    oldestReturn: transactions.oldestReturn,
+    oldestRollback: transactions.oldestRollback,
     save: (next) => saveKept(places.keptFile, next),
     files: integration,
     entries: records.length === 0 ? [] : await readHistory(places.historyFile),

@@ -1,7 +1,7 @@
 import { patternWarnings } from '../allowed-images/pattern.ts';
 import { RdError } from '../errors.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
-import type { Covers } from '../features/snapshots/contract.ts';
+import type { SafetySnapshots } from '../features/snapshots/contract.ts';
 import { defined } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Log } from '../os/limited-log.ts';
@@ -10,15 +10,15 @@ import { refuseBlocked } from '../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { PlannedDeed } from '../plan/deed.ts';
 import { withSetBackBlocked } from '../plan/foresight.ts';
-import { type Author, recordedForwards, type StatedSource } from '../plan/history.ts';
+import { type Author, forwardChanges, type StatedSource } from '../plan/history.ts';
 import type { PlannedHow } from '../plan/kept.ts';
 import type { PartialRequest } from '../plan/leave-out.ts';
 import { lostItems } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { ForwardsReport } from '../plan/port-forwards.ts';
 import type { Measurement } from '../plan/prediction.ts';
-import { checkedRequest } from '../plan/requested.ts';
-import type { OnFailure } from '../plan/return.ts';
+import { validateRequest } from '../plan/requested.ts';
+import type { OnFailure } from '../plan/rollback.ts';
 import { type UpdateContext, validateContext } from '../plan/settings-update.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import { PRODUCT } from '../product.ts';
@@ -28,7 +28,7 @@ import { BLOCK_NAMES } from '../settings/blocks.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { DesiredSnapshot, DesiredStore, WriteResult } from '../state/desired-store.ts';
 import type { Applies, ReservedSteps } from './applies.ts';
-import { withCover } from './plan-cover.ts';
+import { withSafetySnapshot } from './plan-safety-snapshot.ts';
 import type { Foresight } from './watch/foresight.ts';
 
 /** See `PlanInput`. */
@@ -58,7 +58,7 @@ export interface Planner {
   /** The same, with what it would make differ from kept profiles. For an apply, what they would set back at once is blocked. */
   planFor(request: PlanRequest, writer: PlannedWriter, observation?: Observation): Plan;
   /** The plan of a checked request with the snapshot that comes before a loss of data. */
-  withCover(plan: Plan, request: PlanRequest, how: PlannedHow): Promise<Plan>;
+  withSafetySnapshot(plan: Plan, request: PlanRequest, how: PlannedHow): Promise<Plan>;
   /** What plans are compared with now. */
   live(): LiveState;
   /**
@@ -86,7 +86,7 @@ interface PlannerInput extends Omit<UpdateContext, 'locks' | 'locksFirst'> {
   portForwards: Pick<PortForwards, 'list'>;
   applies: Pick<Applies, 'reserve'>;
   counters: Pick<WriteCounters, 'settingsWrites'>;
-  covers: Covers;
+  safetySnapshots: SafetySnapshots;
   clock: Clock;
   log: Log;
   /** The directory of the service's state. */
@@ -100,7 +100,7 @@ interface PlannerInput extends Omit<UpdateContext, 'locks' | 'locksFirst'> {
 
 /** Plans desired states for the API and for other parts of the service, and carries them out. */
 export function createPlanner(input: PlannerInput): Planner {
-  const { store, driver, controllers, portForwards, applies, counters, covers, log, lockedBy, home } = input;
+  const { store, driver, controllers, portForwards, applies, counters, safetySnapshots, log, lockedBy, home } = input;
 
   function planFrom(
     { settings, power, generation, ...blocks }: Desired,
@@ -140,7 +140,7 @@ export function createPlanner(input: PlannerInput): Planner {
     const drift = input.foresee({
       ...{ plan, request, by },
       ...defined({ kept }),
-      check: (other) => checked(other, settings, input),
+      check: (other) => validate(other, settings, input),
       planAfter: (other) => planFrom(after, other, observation, forwards).plan,
     });
     if (drift.length === 0) return planned;
@@ -157,7 +157,7 @@ export function createPlanner(input: PlannerInput): Planner {
     // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
     const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
     if (sent.length === 0 && gaveUp) sent.push('retry');
-    const uncovered = request.snapshot === false ? 'it was declined' : covers.impossible;
+    const uncovered = request.snapshot === false ? 'it was declined' : safetySnapshots.impossible;
     return {
       ...{ plan, sent },
       ...(sent.length > 0 ? { next } : {}),
@@ -168,14 +168,14 @@ export function createPlanner(input: PlannerInput): Planner {
 
   return {
     warnings: ({ settings }) => patternWarnings(settings),
-    check: (request) => checked(request, store.snapshot().desired.settings, input),
+    check: (request) => validate(request, store.snapshot().desired.settings, input),
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation).plan,
     planFor: (request, writer, observation) => planFor(store.snapshot().desired, request, writer, observation).plan,
     live: () => liveState(input),
-    withCover: (plan, request, how) =>
-      withCover(plan, request, {
+    withSafetySnapshot: (plan, request, how) =>
+      withSafetySnapshot(plan, request, {
         how,
-        covers,
+        safetySnapshots,
         clock: input.clock,
         isOn: controllers.observed().machine.state === 'on',
         stopped: () => planFrom(store.snapshot().desired, STOP).plan.blastRadius,
@@ -184,18 +184,18 @@ export function createPlanner(input: PlannerInput): Planner {
       const origin = { by, ...(sources ? { sources } : {}) };
       let steps: ReservedSteps | undefined;
       const decide = (desired: Desired): Decision => {
-        const request = checked(body, desired.settings, input);
+        const request = validate(body, desired.settings, input);
         const planned = by.how === 'apply' ? planFor(desired, request, { by }) : planFrom(desired, request);
         const { plan, deed } = planned;
         steps = applies.reserve(deed.steps);
         if (plan.tag !== tag) throw stale();
         refuseBlocked(plan);
-        return { ...decisionOn(planned, request, desired), ...(steps ? { announced: recordedForwards(plan) } : {}) };
+        return { ...decisionOn(planned, request, desired), ...(steps ? { announced: forwardChanges(plan) } : {}) };
       };
       const written = async (): Promise<{ answer: Decision; now: DesiredSnapshot; snapshot?: string }> => {
         const first = await store.write(({ desired }) => {
           const decision = decide(desired);
-          if (isToCover(decision)) return { answer: decision };
+          if (needsSafetySnapshot(decision)) return { answer: decision };
           const { items, uncovered = '' } = decision;
           return {
             ...writeOf(decision),
@@ -205,9 +205,9 @@ export function createPlanner(input: PlannerInput): Planner {
           };
         });
         const { answer: decision } = first;
-        if (!isToCover(decision)) return first;
+        if (!needsSafetySnapshot(decision)) return first;
         const { plan, items } = decision;
-        const covered = { generation: plan.generation + 1, items };
+        const loss = { generation: plan.generation + 1, items };
         const write = async (snapshot: string) => ({
           snapshot,
           ...(await store.write(({ desired }) => {
@@ -216,7 +216,7 @@ export function createPlanner(input: PlannerInput): Planner {
             return { ...writeOf(decision), ...origin, onFailure, loss: { items, snapshot } };
           })),
         });
-        return covers.around(covered, write, signal);
+        return safetySnapshots.around(loss, write, signal);
       };
       const { answer, now, snapshot } = await written().catch((error: unknown) => {
         steps?.release();
@@ -243,7 +243,7 @@ interface Decision extends Pick<WriteResult<unknown>, 'next' | 'announced'> {
   uncovered?: string;
 }
 
-function isToCover({ items, uncovered }: Decision): boolean {
+function needsSafetySnapshot({ items, uncovered }: Decision): boolean {
   return items.length > 0 && uncovered === undefined;
 }
 
@@ -277,11 +277,11 @@ function liveState({ store, portForwards }: PlannerInput): LiveState {
   };
 }
 
-/** @throws RdError as `checkedRequest`. */
-function checked<R extends PlanRequest>(
+/** @throws RdError as `validateRequest`. */
+function validate<R extends PlanRequest>(
   body: R,
   current: Settings,
   { driver, host, kubernetesVersions }: PlannerInput,
 ): R {
-  return checkedRequest(body, validateContext(current, { driver, host, kubernetesVersions }));
+  return validateRequest(body, validateContext(current, { driver, host, kubernetesVersions }));
 }

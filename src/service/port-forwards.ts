@@ -15,7 +15,7 @@ interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice' | '
   driver: Driver;
   store: Pick<DesiredStore, 'write'>;
   history: Pick<ServiceHistory, 'unfinished' | 'finished'>;
-  transactions: Pick<Transactions, 'report' | 'wasReturned'>;
+  transactions: Pick<Transactions, 'report' | 'wasRolledBack'>;
 }
 
 /**
@@ -53,8 +53,8 @@ export async function openPortForwards({
   // Those of an apply that may still be undone follow once the backend has converged.
   if (transactions.report()?.generation !== generation) await finish();
   else
-    void transactions.wasReturned(generation, new AbortController().signal).then((wasReturned) => {
-      if (!wasReturned) return finish();
+    void transactions.wasRolledBack(generation, new AbortController().signal).then((wasRolledBack) => {
+      if (!wasRolledBack) return finish();
     });
   return portForwards;
 }

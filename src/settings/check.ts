@@ -7,7 +7,7 @@ import { knownSettings, pointerNames, pointerTo, valueAt } from './leaf-paths.ts
 import { withoutRemovals } from './merge.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
-import { type ParsedDocument, positioned } from './parse.ts';
+import { locateInDocument, type ParsedDocument } from './parse.ts';
 import { pastClause } from './past.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
@@ -66,7 +66,7 @@ export interface CheckedSettings {
 export async function checkSettings(written: WrittenSettings, context: CheckContext): Promise<CheckedSettings> {
   const { document, at, settings } = written;
   const place = ({ part, ...finding }: Found): CheckFinding =>
-    positioned(document, { ...finding, pointer: `${at}${finding.pointer}` }, part);
+    locateInDocument(document, { ...finding, pointer: `${at}${finding.pointer}` }, part);
   const version = versionFinding(written);
   if (version) return { findings: [place(version)], settings: {}, origins: new Map() };
   const older = settings.version !== SCHEMA_VERSION;

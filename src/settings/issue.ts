@@ -2,7 +2,7 @@ import { defined, type JsonObject, type JsonValue } from '../json.ts';
 import { type Field, PLATFORM_NAMES, type Platform } from './field.ts';
 import { fieldAt } from './fields.ts';
 import { nearest } from './nearest.ts';
-import { escapedHidden } from './printable.ts';
+import { escapeHidden } from './printable.ts';
 import type { Settings } from './settings.gen.ts';
 import { wholeNumber } from './unknown-keys.ts';
 
@@ -114,7 +114,7 @@ export function formatFinding(finding: Finding): string {
     ...(finding.suggestion === undefined ? [] : [`did you mean ${finding.suggestion}?`]),
   ];
   // Names and values come from documents: they must neither break the line nor emit control sequences.
-  return escapedHidden(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
+  return escapeHidden(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
 }
 
 /** As lines of text: at most fifty, and the number of the rest. */
@@ -158,12 +158,12 @@ export function explain(issue: Issue, written: string | undefined): Explanation 
     case 'enum':
       return wrongValue(issue.path, written, { ...expected, ...(field?.enum ? { allowed: field.enum } : {}) });
     default:
-      return { message: shortened(issue.message.replace(/\.$/, '')), ...expected };
+      return { message: shorten(issue.message.replace(/\.$/, '')), ...expected };
   }
 }
 
 /** An API message quotes the whole value, which may be as long as the document. */
-function shortened(message: string): string {
+function shorten(message: string): string {
   if (message.length <= LONGEST_MESSAGE) return message;
   return `${message.slice(0, LONGEST_MESSAGE - LONGEST_QUOTE)}…${message.slice(-LONGEST_QUOTE)}`;
 }
@@ -178,7 +178,7 @@ export function wrongValue(path: string, written: string | undefined, { expected
     return { message: `"${path}" has an invalid value`, ...expectation };
   }
   const quoted = written.length > LONGEST_QUOTE ? `${written.slice(0, LONGEST_QUOTE)}…` : written;
-  const suggestion = nearest(unquoted(written), allowed) ?? otherKind(written, expected);
+  const suggestion = nearest(unquote(written), allowed) ?? otherKind(written, expected);
   return {
     message: `"${path}" cannot be ${quoted}`,
     ...expectation,
@@ -194,7 +194,7 @@ function otherKind(written: string, expected = ''): string | undefined {
   if (expected === 'a string') {
     return /^[\w.+-]{1,40}$/.test(written) && written !== 'null' ? `"${written}"` : undefined;
   }
-  const inner = unquoted(written);
+  const inner = unquote(written);
   if (expected.startsWith('true')) return BOOLEAN_WORDS[inner.toLowerCase()];
   if (expected.startsWith('an integer') && /[a-z]$/i.test(inner)) return wholeNumber(inner);
   if (inner === written) return undefined;
@@ -205,6 +205,6 @@ function platformsOf(field: Field | undefined): string {
   return (field?.platforms ?? []).map((platform) => PLATFORM_NAMES[platform]).join(' and ');
 }
 
-function unquoted(text: string): string {
+function unquote(text: string): string {
   return text.replace(/^(["'])(.*)\1$/, '$2');
 }

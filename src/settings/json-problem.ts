@@ -1,4 +1,4 @@
-import { quotedName } from './printable.ts';
+import { quoteName } from './printable.ts';
 import { lineLookup } from './source-text.ts';
 
 /** Why a text is not unambiguous JSON, as a clause, with the position counted from 1. */
@@ -85,7 +85,7 @@ class Reading {
     const key = String(JSON.parse(this.text.slice(start, this.at)));
     if (keys?.has(key)) {
       this.at = start;
-      return `the key ${quotedName(key)} appears twice in one object`;
+      return `the key ${quoteName(key)} appears twice in one object`;
     }
     keys?.add(key);
     this.skip(BLANKS);

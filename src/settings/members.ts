@@ -15,10 +15,10 @@ type Names = ReturnType<typeof olderMembers>;
  */
 export function membersOfVersion(version: number): SettingMember[] {
   const today = membersOfToday();
-  return version >= SCHEMA_VERSION ? today : joined(today, olderMembers(version), '', version);
+  return version >= SCHEMA_VERSION ? today : mergeOlder(today, olderMembers(version), '', version);
 }
 
-function joined(today: readonly SettingMember[], older: Names, prefix: string, version: number): SettingMember[] {
+function mergeOlder(today: readonly SettingMember[], older: Names, prefix: string, version: number): SettingMember[] {
   const members = new Map(today.map((member) => [member.name, member]));
   for (const [name, below] of Object.entries(older)) {
     const path = `${prefix}${name}`;
@@ -30,7 +30,7 @@ function joined(today: readonly SettingMember[], older: Names, prefix: string, v
     } else {
       const inner = known?.kind === 'section' ? known.members : [];
       if (known === undefined || known.kind === 'section') {
-        members.set(name, { name, kind: 'section', members: joined(inner, below, `${path}.`, version) });
+        members.set(name, { name, kind: 'section', members: mergeOlder(inner, below, `${path}.`, version) });
       }
     }
   }

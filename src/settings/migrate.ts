@@ -52,7 +52,7 @@ export function versionProblem(value: unknown): string | undefined {
   if (value === undefined) return `${required} no version was specified`;
   // A fraction would match no step and pass as the newest version.
   if (typeof value !== 'number' || (!Number.isInteger(value) && value > 0)) {
-    return `${required} "${shown(value)}" is not a proper config version`;
+    return `${required} "${valueText(value)}" is not a proper config version`;
   }
   if (value <= 0) return `${required} "${value}" is not a positive number`;
   if (value > SCHEMA_VERSION) return 'Changing field "version" via the API isn\'t supported.';
@@ -83,7 +83,7 @@ function recordMove(origins: Map<string, string>, from: string, to: string): voi
   origins.set(to, first);
 }
 
-function shown(value: unknown): string {
+function valueText(value: unknown): string {
   return isObject(value) || Array.isArray(value) ? JSON.stringify(value satisfies JsonValue) : String(value);
 }
 

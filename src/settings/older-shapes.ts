@@ -62,7 +62,8 @@ function findingOf(
   version: number,
   suggest: (names: readonly string[]) => string | undefined,
 ): ShapeFinding {
-  if (keyword !== 'additionalProperties') return { code: 'shape', pointer: instancePath, ...wanted(keyword, params) };
+  if (keyword !== 'additionalProperties')
+    return { code: 'shape', pointer: instancePath, ...expectationOf(keyword, params) };
   const names = [...pointerNames(instancePath), String(params.additionalProperty)];
   const pointer = pointerTo(names);
   const since = sinceOf(names.join('.'));
@@ -150,7 +151,7 @@ function withoutRemovals(document: JsonObject, version: number): JsonObject {
   return copy;
 }
 
-function wanted(keyword: string, params: ShapeError['params']): Pick<ShapeFinding, 'expected' | 'allowed'> {
+function expectationOf(keyword: string, params: ShapeError['params']): Pick<ShapeFinding, 'expected' | 'allowed'> {
   switch (keyword) {
     case 'type':
       return { expected: [params.type].flat().map(typeText).join(' or ') };

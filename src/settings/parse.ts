@@ -1,7 +1,7 @@
 import { Composer, CST, type Document, Lexer, type ParsedNode, Parser, type YAMLError } from 'yaml';
 import { type JsonValue, MOST_LEVELS } from '../json.ts';
 import type { Finding } from './issue.ts';
-import { jsonMessage, lineLookup, looksLikeJson, readSource, unclosed } from './source-text.ts';
+import { jsonMessage, lineLookup, looksLikeJson, readSource, unclosedText } from './source-text.ts';
 import { type Conversion, foreignComment, jsonOf } from './yaml-value.ts';
 
 type ParsedYaml = Document.Parsed<ParsedNode>;
@@ -181,7 +181,7 @@ function yamlMessage({ code, message, pos }: YAMLError, text: string): string {
       return foreignComment(text.slice(pos[0], pos[0] + 2)) ?? firstWords(message);
     case 'MISSING_CHAR':
     case 'BAD_INDENT':
-      if (/with an? [}\]]|closing ["']quote/.test(message)) return unclosed(message);
+      if (/with an? [}\]]|closing ["']quote/.test(message)) return unclosedText(message);
       return firstWords(message);
     default:
       return firstWords(message);
@@ -198,7 +198,7 @@ function firstWords(message: string): string {
  * The finding with file, line and column: of the value at its pointer, of its key for `key`, or of the nearest parent
  * present in the document.
  */
-export function positioned<T extends Finding>(
+export function locateInDocument<T extends Finding>(
   document: ParsedDocument,
   finding: T,
   part: 'key' | 'value' = 'value',

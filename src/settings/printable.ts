@@ -25,13 +25,13 @@ export function hasHidden(text: string): boolean {
 }
 
 /** On one line, with hidden characters escaped as in JSON and YAML: `\u009b`. */
-export function escapedHidden(text: string): string {
-  return text.replace(EACH_HIDDEN, escaped);
+export function escapeHidden(text: string): string {
+  return text.replace(EACH_HIDDEN, escapeSign);
 }
 
 /** The same for multi-line text: LF, CRLF and tabs stay. */
-export function escapedInLines(text: string): string {
-  return text.replace(BETWEEN_LINES, (sign) => (/^(?:\r?\n|\t)$/.test(sign) ? sign : escaped(sign)));
+export function escapeInLines(text: string): string {
+  return text.replace(BETWEEN_LINES, (sign) => (/^(?:\r?\n|\t)$/.test(sign) ? sign : escapeSign(sign)));
 }
 
 /**
@@ -39,24 +39,24 @@ export function escapedInLines(text: string): string {
  * sequences only those pass that we write ourselves.
  */
 export function forTerminal(text: string): string {
-  return text.replace(FOREIGN, (all, foreign?: string) => (foreign === undefined ? all : escaped(foreign)));
+  return text.replace(FOREIGN, (all, foreign?: string) => (foreign === undefined ? all : escapeSign(foreign)));
 }
 
 /** On one line, with a space for each run of hidden characters. */
-export function withoutHidden(text: string): string {
+export function stripHidden(text: string): string {
   return text.replace(RUNS, ' ');
 }
 
 /** A name from a file, for a message: quoted, on one line, cut to forty characters. */
-export function quotedName(text: string): string {
+export function quoteName(text: string): string {
   // A character has at most two UTF-16 units.
   const start = Array.from(text.slice(0, 2 * LONGEST_NAME))
     .slice(0, LONGEST_NAME)
     .join('');
-  return escapedHidden(JSON.stringify(start.length < text.length ? `${start}…` : text));
+  return escapeHidden(JSON.stringify(start.length < text.length ? `${start}…` : text));
 }
 
-function escaped(sign: string): string {
+function escapeSign(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 

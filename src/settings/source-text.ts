@@ -115,21 +115,21 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
   switch (code) {
     case 'MISSING_CHAR':
     case 'BAD_INDENT':
-      return unclosed(message);
+      return unclosedText(message);
     case 'BLOCK_IN_FLOW':
     case 'MULTILINE_IMPLICIT_KEY':
       return 'a "," is missing after this value';
     case 'BAD_SCALAR_START':
       return 'invalid start of a value';
     case 'UNEXPECTED_TOKEN':
-      return unexpected(message);
+      return unexpectedText(message);
     default:
       return undefined;
   }
 }
 
 /** What the parser misses, worded for people. */
-export function unclosed(message: string): string {
+export function unclosedText(message: string): string {
   if (/closing ["']quote/.test(message)) return 'a string is not closed: a quotation mark is missing';
   const bracket = /must .*end with an? ([}\]])/.exec(message)?.[1];
   if (bracket === '}') return 'an object is not closed: a "}" is missing here';
@@ -137,7 +137,7 @@ export function unclosed(message: string): string {
   return 'a ":" or a "," is missing here';
 }
 
-function unexpected(message: string): string {
+function unexpectedText(message: string): string {
   const sign = /^Unexpected ([,:]) in /.exec(message)?.[1];
   return sign === undefined ? 'unexpected content after the end of the document' : `unexpected "${sign}"`;
 }

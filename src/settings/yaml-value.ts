@@ -52,16 +52,20 @@ function convert(node: unknown, pointer: string, key: number | undefined, state:
 function plain(node: unknown, pointer: string, start: number, state: State): JsonValue {
   if (isMap(node)) return members(node, pointer, state);
   if (isSeq(node)) return items(node, pointer, state);
-  if (isAlias(node)) return aliased(node.source, pointer, start, state);
+  if (isAlias(node)) return resolveAlias(node.source, pointer, start, state);
   const value: unknown = isScalar(node) ? node.value : null;
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  state.problems.push({ offset: start, pointer, message: `${quoted(node, pointer)} cannot be represented in JSON` });
+  state.problems.push({
+    offset: start,
+    pointer,
+    message: `${quoteScalar(node, pointer)} cannot be represented in JSON`,
+  });
   return null;
 }
 
 /** The value as written; omitted where a secret belongs, which may look like a number. */
-function quoted(node: unknown, pointer: string): string {
+function quoteScalar(node: unknown, pointer: string): string {
   const written = isScalar(node) ? (node.source ?? '') : '';
   const names = pointerNames(pointer).join('.');
   const secret = FIELDS.some(({ path, sensitive }) => sensitive && `.${names}`.endsWith(`.${path}`));
@@ -121,7 +125,7 @@ function nameOf({ key }: Pair): string | undefined {
   return key.value === null ? undefined : (key.source ?? String(key.value));
 }
 
-function aliased(name: string, pointer: string, start: number, state: State): JsonValue {
+function resolveAlias(name: string, pointer: string, start: number, state: State): JsonValue {
   const value = state.anchors.get(name);
   if (value === undefined) {
     state.problems.push({

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 import type { Author, RecordedChange, RecordedLoss, StatedSource } from '../plan/history.ts';
-import type { OnFailure } from '../plan/return.ts';
+import type { OnFailure } from '../plan/rollback.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */

@@ -9,7 +9,7 @@ import { FIELDS } from '../settings/fields.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from './places.ts';
 import { withReserve } from './reserve.ts';
-import { type FileHost, recordedSettings, saveSettings, settingsTarget } from './settings-file.ts';
+import { type FileHost, parseRecordedSettings, saveSettings, settingsTarget } from './settings-file.ts';
 import { type ServiceState, saveState } from './state-file.ts';
 
 type Files = Pick<
@@ -97,7 +97,7 @@ export async function finishWrite(
  * The settings that the service wrote last, to compare the file with: undefined when none are recorded, or when the history has a later
  * change of settings, as after a release that kept no such record.
  */
-export async function writtenSettings(
+export async function readWrittenSettings(
   { writtenSettingsFile }: Pick<Files, 'writtenSettingsFile'>,
   host: FileHost,
   history: readonly HistoryEntry[],
@@ -107,7 +107,7 @@ export async function writtenSettings(
   const isOutdated = history.some(
     (entry) => entry.generation > generation && entry.outcome?.result !== 'not applied' && changesSettings(entry),
   );
-  return isOutdated ? undefined : recordedSettings(settings, host);
+  return isOutdated ? undefined : parseRecordedSettings(settings, host);
 }
 
 function changesSettings({ changes }: HistoryEntry): boolean {

@@ -77,7 +77,7 @@ export async function openHistory(
 
   /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
   async function drop(): Promise<void> {
-    const { entries: all, managers, dropped } = parsed(await textOf(path));
+    const { entries: all, managers, dropped } = parseHistory(await textOf(path));
     const kept = newestOf(all);
     const gone = all.slice(0, all.length - kept.length);
     const last = Math.max(dropped, ...gone.map(({ generation }) => generation));
@@ -140,13 +140,13 @@ export async function readHistory(path: string): Promise<HistoryEntry[]> {
 
 /** The entries, and what manages each field, also where its entry was dropped. Throws `ERR_IO`. */
 export async function readManagedHistory(path: string): Promise<{ entries: HistoryEntry[]; managers: FieldManager[] }> {
-  const { entries, managers } = parsed(await textOf(path));
+  const { entries, managers } = parseHistory(await textOf(path));
   return { entries, managers: managersOf(entries, managers) };
 }
 
 /** The entries, and the last generation that was ever dropped; 0 if none was. Throws `ERR_IO`. */
 export async function readWholeHistory(path: string): Promise<{ entries: HistoryEntry[]; dropped: number }> {
-  const { entries, dropped } = parsed(await textOf(path));
+  const { entries, dropped } = parseHistory(await textOf(path));
   return { entries, dropped };
 }
 
@@ -175,11 +175,11 @@ async function appendTo(path: string, text: string): Promise<void> {
 }
 
 function entriesIn(text: string): HistoryEntry[] {
-  return parsed(text).entries;
+  return parseHistory(text).entries;
 }
 
 /** The entries, the managers of fields before the first of them, and the last generation that was dropped. */
-function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager[]; dropped: number } {
+function parseHistory(text: string): { entries: HistoryEntry[]; managers: FieldManager[]; dropped: number } {
   const entries: HistoryEntry[] = [];
   let managers: FieldManager[] = [];
   let dropped = 0;

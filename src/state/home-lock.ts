@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
 import type { FileOperations } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
-import { homeMoved, placeOf, placeStatus } from '../os/directory-identity.ts';
+import { homeMovedError, placeOf, placeStatus } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import type { ProcessIdentity } from '../os/process-list.ts';
 import { type ProcessTable, processTable } from '../os/process-table.ts';
@@ -90,7 +90,7 @@ export async function lockHolder(
     if (place === 'copied') continue;
     const holder = { ...facts, startedAt };
     if (!entry.left && (await processes.isAlive(entry))) {
-      if (at && place === 'moved') throw homeMoved(at.path, directory, { pid: entry.pid, alive: true });
+      if (at && place === 'moved') throw homeMovedError(at.path, directory, { pid: entry.pid, alive: true });
       return { ...holder, alive: true };
     }
     dead = { ...holder, alive: false, ...(at && place === 'moved' ? { movedFrom: at.path } : {}) };
@@ -277,7 +277,8 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
     if (!entry || entry === 'damaged') continue;
     const place = placeStatus(entry.at, directory);
     if (place !== 'copied' && !entry.left && (await system.processes.isAlive(entry))) {
-      if (entry.at && place === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
+      if (entry.at && place === 'moved')
+        throw homeMovedError(entry.at.path, directory, { pid: entry.pid, alive: true });
       entries.push(entry);
     } else await remove(join(directory, name));
   }

@@ -34,9 +34,9 @@ export async function fileBehind(path: string, { within, shared = false }: LinkR
   if (!(await isLink(path))) return target;
   const roots = await Promise.all(within.map((root) => realpath(root).catch(() => root)));
   if (!roots.some((root) => target.startsWith(root.endsWith(sep) ? root : root + sep))) {
-    throw refused(path, `it is a link to ${target}, which is outside of the home directory`);
+    throw refusalError(path, `it is a link to ${target}, which is outside of the home directory`);
   }
-  if (await isReadOnly(target)) throw refused(path, `it is a link to ${target}, which is read-only`);
+  if (await isReadOnly(target)) throw refusalError(path, `it is a link to ${target}, which is read-only`);
   return target;
 }
 
@@ -55,23 +55,25 @@ export async function replaceableFacts(file: string): Promise<BigIntStats | unde
     throw ioError('read', file, cause);
   });
   if (!facts) return undefined;
-  if (!facts.isFile()) throw refused(file, 'it is not a file');
-  if (facts.nlink > 1n) throw refused(file, 'it has a second name (a hard link), which would keep the old content');
-  if (facts.size > MAX_BYTES) throw refused(file, `it is larger than ${MAX_BYTES} bytes`);
+  if (!facts.isFile()) throw refusalError(file, 'it is not a file');
+  if (facts.nlink > 1n)
+    throw refusalError(file, 'it has a second name (a hard link), which would keep the old content');
+  if (facts.size > MAX_BYTES) throw refusalError(file, `it is larger than ${MAX_BYTES} bytes`);
   const own = process.getuid?.();
-  if (own !== undefined && own !== 0 && facts.uid !== BigInt(own)) throw refused(file, 'it belongs to another user');
+  if (own !== undefined && own !== 0 && facts.uid !== BigInt(own))
+    throw refusalError(file, 'it belongs to another user');
   return facts;
 }
 
 /** The error for a file that stays as it is. */
-export function refused(file: string, why: string): RdError {
+export function refusalError(file: string, why: string): RdError {
   return new RdError('ERR_IO', `${file} was not changed: ${why}`, { advice: REPLACE_ADVICE });
 }
 
 /** A link or parent directory that another user can change would redirect our write. */
 function refuseExposedFile(path: string): void {
   const exposure = exposureOf(path);
-  if (exposure) throw refused(path, exposureText(exposure));
+  if (exposure) throw refusalError(path, exposureText(exposure));
 }
 
 /** The path without links. A missing file is resolved through its directory. */
@@ -82,8 +84,8 @@ async function resolvedPath(path: string): Promise<string> {
   });
   if (!there) return dirname(path) === path ? path : join(await resolvedPath(dirname(path)), basename(path));
   return realpath(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
-    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a dangling symbolic link');
+    if (systemCode(cause) === 'ELOOP') throw refusalError(path, 'it is a link that leads in a circle');
+    if (systemCode(cause) === 'ENOENT') throw refusalError(path, 'it is a dangling symbolic link');
     throw ioError('follow', path, cause);
   });
 }

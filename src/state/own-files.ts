@@ -46,7 +46,7 @@ export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }
 }
 
 /** Also matches partial writes and files that were set aside. */
-function named(...patterns: RegExp[]): (name: string) => boolean {
+function matcherOf(...patterns: RegExp[]): (name: string) => boolean {
   return withDrafts((own) => patterns.some((pattern) => pattern.test(own)));
 }
 
@@ -73,14 +73,14 @@ function isOwnData({
 }
 
 /** In the state directory. */
-const isOwnState = named(
+const isOwnState = matcherOf(
   /^(?:state|settings\.(?:staged|written)|proven|transaction|first-run|restore|copy|covering|port-forwards|kept|before-apply-[0-9a-f]{16})\.json$/,
   /^history\.jsonl$/,
   /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run|tokens)$/,
 );
 /** In the configuration directory. */
-const isOwnConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/, /^allowed-signers$/);
-const isLog = named(
+const isOwnConfig = matcherOf(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/, /^allowed-signers$/);
+const isLog = matcherOf(
   /^service(?:\.\d+)?\.log$/,
   /^(?:background|service-output|dockerd|containerd|moby-containerd|moby-isolated|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
 );

@@ -45,7 +45,7 @@ const MAX_LINKS = 40;
  * The rule for one component: a trusted owner, and no other writers. Parent directories with the sticky bit may be world-writable (`/tmp`):
  * only the owner of an entry can replace it. The mode of a link is meaningless.
  */
-export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
+export function exposureBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
   if (!trust.owner(uid)) return 'owner';
   const isForOwners = kind === 'directory' && !last && !trust.afterBoot && (mode & STICKY) !== 0;
   if (kind === 'link' || isForOwners) return undefined;
@@ -65,16 +65,16 @@ export function exposureOf(
   seen = new Set<string>(),
   onMissing?: (path: string) => void,
 ): Exposure | undefined {
-  return firstExposed(path, (facts) => exposedBy(facts, trust), seen, onMissing);
+  return findExposure(path, (facts) => exposureBy(facts, trust), seen, onMissing);
 }
 
 /** The first link on the way to a path that another user has made. Directories that others can write are no matter: the caller named the path. */
 export function foreignLinkOn(path: string): Exposure | undefined {
   const { owner } = trustOfUser();
-  return firstExposed(path, ({ kind, uid }) => (kind === 'link' && !owner(uid) ? 'owner' : undefined));
+  return findExposure(path, ({ kind, uid }) => (kind === 'link' && !owner(uid) ? 'owner' : undefined));
 }
 
-function firstExposed(
+function findExposure(
   path: string,
   judge: (facts: NameFacts) => Exposure['by'] | undefined,
   seen = new Set<string>(),
@@ -259,12 +259,12 @@ export function refuseExposed(
     if (!exposure) continue;
     const fix = exposureFix(exposure);
     throw new RdError('ERR_NOT_PRIVATE', `${exposureText(exposure)}, ${because}`, {
-      advice: fix === undefined ? `${otherwise}.` : `Run \`${fix}\`. Otherwise: ${lowered(otherwise)}.`,
+      advice: fix === undefined ? `${otherwise}.` : `Run \`${fix}\`. Otherwise: ${lowerFirst(otherwise)}.`,
     });
   }
 }
 
-function lowered(text: string): string {
+function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 

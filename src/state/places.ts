@@ -168,7 +168,7 @@ function systemBases(env: Environment, platform: Platform, homedir: string, iden
     ...bases,
     ...(platform === 'linux' ? { logs: posix.join(bases.data, 'logs') } : {}),
     ...(RD_LOGS_DIR !== undefined && isAbsolute(RD_LOGS_DIR) ? { logs: RD_LOGS_DIR } : {}),
-    ...(platform === 'win32' ? {} : { bin: posix.join(known(homedir), '.rd', 'bin') }),
+    ...(platform === 'win32' ? {} : { bin: posix.join(requireHome(homedir), '.rd', 'bin') }),
   };
 }
 
@@ -187,7 +187,7 @@ function linuxBases(env: Environment, homedir: string, directory: string): Bases
   // By the XDG base directory specification an empty or relative value counts as unset.
   const base = (name: string, ...fallback: string[]): string => {
     const value = env[name];
-    return value !== undefined && posix.isAbsolute(value) ? value : posix.join(known(homedir), ...fallback);
+    return value !== undefined && posix.isAbsolute(value) ? value : posix.join(requireHome(homedir), ...fallback);
   };
   const data = base('XDG_DATA_HOME', '.local', 'share');
   const state = posix.join(base('XDG_STATE_HOME', '.local', 'state'), directory);
@@ -202,7 +202,7 @@ function linuxBases(env: Environment, homedir: string, directory: string): Bases
 }
 
 function darwinBases(homedir: string, directory: string): Bases {
-  const library = posix.join(known(homedir), 'Library');
+  const library = posix.join(requireHome(homedir), 'Library');
   const data = posix.join(library, 'Application Support', directory);
   return {
     data,
@@ -216,7 +216,8 @@ function darwinBases(homedir: string, directory: string): Bases {
 
 function windowsBases(env: Environment, homedir: string, directory: string): Bases {
   const value = env.LOCALAPPDATA;
-  const local = value !== undefined && win32.isAbsolute(value) ? value : win32.join(known(homedir), 'AppData', 'Local');
+  const local =
+    value !== undefined && win32.isAbsolute(value) ? value : win32.join(requireHome(homedir), 'AppData', 'Local');
   const data = win32.join(local, directory);
   return {
     data,
@@ -228,7 +229,7 @@ function windowsBases(env: Environment, homedir: string, directory: string): Bas
   };
 }
 
-function known(homedir: string): string {
+function requireHome(homedir: string): string {
   if (homedir !== '') return homedir;
   throw new RdError('ERR_USAGE', 'the home directory of the user is not known', {
     advice: 'Set HOME (USERPROFILE on Windows), or RDCTL_HOME to a full path.',

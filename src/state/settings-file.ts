@@ -65,7 +65,7 @@ export async function usableSettings(path: string, host: FileHost): Promise<Sett
 }
 
 /** Settings in a record of ours, which an earlier release may have written; undefined when they are unusable. */
-export function recordedSettings(value: JsonValue, host: FileHost): Settings | undefined {
+export function parseRecordedSettings(value: JsonValue, host: FileHost): Settings | undefined {
   return interpret(value, host)?.settings;
 }
 

@@ -72,7 +72,7 @@ export async function recordFirstRun(path: string, firstRun: FirstRun): Promise<
 }
 
 /** The record; empty when missing or broken, because nothing depends on it. */
-export async function recordedFirstRun(path: string): Promise<FirstRun | undefined> {
+export async function readFirstRun(path: string): Promise<FirstRun | undefined> {
   const { at, defaults } = (await readableRecord(path)) ?? {};
   return typeof at === 'string' ? { at, ...(typeof defaults === 'string' ? { defaults } : {}) } : undefined;
 }

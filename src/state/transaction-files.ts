@@ -4,10 +4,10 @@ import { ioError, systemCode } from '../os/io-error.ts';
 import { readRecord, writeRecord } from '../os/record.ts';
 import type { DesiredBackend } from '../plan/backend.ts';
 import type { RecordedOutcome } from '../plan/history.ts';
-import type { BackendPart, EarlierState } from '../plan/return.ts';
+import type { BackendPart, EarlierState } from '../plan/rollback.ts';
 import { blocksOf, storedBlocks } from '../settings/blocks.ts';
 import type { Places } from './places.ts';
-import { type FileHost, recordedSettings } from './settings-file.ts';
+import { type FileHost, parseRecordedSettings } from './settings-file.ts';
 
 /** An apply that has not been proven yet, or whose return is in progress. Written before the state that it announces. */
 export interface TransactionRecord {
@@ -80,7 +80,7 @@ function earlierIn(value: JsonValue | undefined, host: FileHost): EarlierState |
 
 function backendIn(value: JsonValue | undefined, host: FileHost): DesiredBackend | undefined {
   if (!isObject(value)) return undefined;
-  const settings = recordedSettings(value.settings ?? null, host);
+  const settings = parseRecordedSettings(value.settings ?? null, host);
   const blocks = storedBlocks(value);
   const { power } = value;
   if (!settings || !blocks || (power !== 'started' && power !== 'stopped')) return undefined;

@@ -99,7 +99,7 @@ interface Entry {
   outcome?: { result: string };
 }
 
-/** What is there of a snapshot that covers a change when its service is killed. */
+/** What is there of a safety snapshot when its service is killed. */
 const COVER_INSTANTS = ['the record', 'the copy', 'the snapshot', 'the entry', 'the answer'] as const;
 const MOST_ROUNDS = 60;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blockingCondition, polled, type WaitInput, waitConverged } from '../../src/client/converge.ts';
+import { blockingCondition, pollStatus, type WaitInput, waitConverged } from '../../src/client/converge.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Condition } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -44,7 +44,7 @@ function wait(
   const clock = fakeClock();
   const { signal } = new AbortController();
   const promise = waitConverged({
-    feed: polled({ read, clock, signal }),
+    feed: pollStatus({ read, clock, signal }),
     generation: 3,
     timeoutMs: 60_000,
     ...rest,
@@ -192,7 +192,7 @@ describe('waiting', () => {
     const controller = new AbortController();
     controller.abort();
     const promise = waitConverged({
-      feed: polled({ read: answers(statusWith(WORKING)), clock: fakeClock(), signal: controller.signal }),
+      feed: pollStatus({ read: answers(statusWith(WORKING)), clock: fakeClock(), signal: controller.signal }),
       generation: 3,
       timeoutMs: 1000,
       clock: fakeClock(),

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { profileText } from '../../profiles/document/write.ts';
-import { offlinePlan, type RestingDriver, type StoredSettings, storedSettings } from '../../src/client/offline.ts';
+import { offlinePlan, type RestingDriver, readStoredSettings, type StoredSettings } from '../../src/client/offline.ts';
 import { HOST_SUPPORT } from '../../src/drivers/machines/host/index.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -16,7 +16,7 @@ const HOST = { arch: 'x64', memoryBytes: 64 * 1024 ** 3 };
 
 test('where nothing is stored, plans with the settings of a first start on this computer', async () => {
   const home = temporaryDirectory();
-  const stored = await storedSettings(places({}, 'linux', home), 'linux', HOST);
+  const stored = await readStoredSettings(places({}, 'linux', home), 'linux', HOST);
   const defaults = defaultSettings({ ...HOST, platform: 'linux' });
   expect(stored).toEqual({ settings: defaults, from: 'defaults' });
   expect(stored.settings.virtualMachine.memoryInGB).toBe(6);
@@ -37,7 +37,7 @@ test('stored settings win over those of the computer', async () => {
   const where = places({}, 'linux', temporaryDirectory());
   mkdirSync(dirname(where.settingsFile), { recursive: true });
   writeFileSync(where.settingsFile, JSON.stringify({ version: 19, virtualMachine: { memoryInGB: 3 } }));
-  const { settings, from } = await storedSettings(where, 'linux', HOST);
+  const { settings, from } = await readStoredSettings(where, 'linux', HOST);
   expect({ from, memory: settings.virtualMachine.memoryInGB }).toEqual({ from: 'file', memory: 3 });
 });
 

@@ -246,7 +246,7 @@ test('survives nonsense and clients that disconnect halfway', async () => {
 });
 
 describe('the plugin', () => {
-  const judged = (port: number, body: string, path = '/AuthZPlugin.AuthZReq') =>
+  const askPlugin = (port: number, body: string, path = '/AuthZPlugin.AuthZReq') =>
     new Promise<unknown>((resolve, reject) => {
       const call = request({ host: '127.0.0.1', port, path, method: 'POST', agent: false }, async (response) =>
         resolve(JSON.parse(await text(response))),
@@ -271,20 +271,22 @@ describe('the plugin', () => {
     ' '.repeat(9 * 1024 * 1024),
   ])('denies what it cannot parse: %.40j', async (body) => {
     const { port } = await world(['*'], authzPlugin);
-    expect(await judged(port, body)).toMatchObject({ Allow: false });
-    expect(await judged(port, pull)).toEqual({ Allow: true });
+    expect(await askPlugin(port, body)).toMatchObject({ Allow: false });
+    expect(await askPlugin(port, pull)).toEqual({ Allow: true });
   });
 
   test('denies unknown paths, and passes responses of any length', async () => {
     const { port } = await world(['*'], authzPlugin);
-    expect(await judged(port, pull, '/AuthZPlugin.Other')).toMatchObject({ Allow: false });
-    expect(await judged(port, `"${'x'.repeat(20 * 1024 * 1024)}"`, '/AuthZPlugin.AuthZRes')).toEqual({ Allow: true });
+    expect(await askPlugin(port, pull, '/AuthZPlugin.Other')).toMatchObject({ Allow: false });
+    expect(await askPlugin(port, `"${'x'.repeat(20 * 1024 * 1024)}"`, '/AuthZPlugin.AuthZRes')).toEqual({
+      Allow: true,
+    });
   });
 
   test('checks a hundred requests at once, each on its own', async () => {
     const { port } = await world(['good', '*/never'], authzPlugin);
     const asked = Array.from({ length: 100 }, (_, index) =>
-      judged(port, pull.replace('good', index % 2 ? 'evil' : 'good')),
+      askPlugin(port, pull.replace('good', index % 2 ? 'evil' : 'good')),
     );
     const answers = await Promise.all(asked);
     for (const [index, answer] of answers.entries()) expect(answer).toMatchObject({ Allow: index % 2 === 0 });

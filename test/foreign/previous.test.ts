@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { keepState, keptState } from '../../src/client/rancher-desktop/previous.ts';
+import { keepState, readPreviousState } from '../../src/client/rancher-desktop/previous.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/state/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -19,12 +19,14 @@ async function kept() {
 
 test('the state of a target comes back for that target alone, from a private file', async () => {
   const { where, file } = await kept();
-  const request = await keptState(where, TARGET);
+  const request = await readPreviousState(where, TARGET);
   expect(request).toMatchObject({ state: 'stopped', settings: { containerEngine: { name: 'moby' } } });
   expect(request.prune).toContain('application.extensions.installed');
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  await expect(keptState(where, { ...TARGET, home: '/other' })).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
-  await expect(keptState(where, { ...TARGET, product: 'rdctl' })).rejects.toMatchObject({
+  await expect(readPreviousState(where, { ...TARGET, home: '/other' })).rejects.toMatchObject({
+    code: 'ERR_NOT_FOUND',
+  });
+  await expect(readPreviousState(where, { ...TARGET, product: 'rdctl' })).rejects.toMatchObject({
     code: 'ERR_WRONG_TARGET',
     message: expect.stringContaining('The previous state is from Other Desktop'),
   });
@@ -34,7 +36,7 @@ test('reports a file that does not hold a state', async () => {
   const { where, file } = await kept();
   for (const text of ['{"formatVersion":1}', 'no JSON']) {
     writeFileSync(file, text);
-    await expect(keptState(where, TARGET)).rejects.toMatchObject({
+    await expect(readPreviousState(where, TARGET)).rejects.toMatchObject({
       code: 'ERR_IO',
       message: expect.stringContaining(file),
     });

@@ -11,7 +11,7 @@ import { RdError } from '../../src/errors.ts';
 import type { Diagnostics } from '../../src/features/diagnostics/check.ts';
 import type { Extensions } from '../../src/features/extensions/contract.ts';
 import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
-import type { Covers, Snapshots } from '../../src/features/snapshots/contract.ts';
+import type { SafetySnapshots, Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { steadyClock, systemClock } from '../../src/os/clock.ts';
 import { limitedLog } from '../../src/os/limited-log.ts';
@@ -101,9 +101,9 @@ const NO_SNAPSHOTS: Snapshots = {
 };
 
 /** Makes no snapshots. */
-export const NO_COVERS: Covers = {
+export const NO_SAFETY_SNAPSHOTS: SafetySnapshots = {
   impossible: 'the driver of the test keeps nothing',
-  outlook: async () => ({ bytes: 0, isLive: false }),
+  estimate: async () => ({ bytes: 0, isLive: false }),
   around: () => Promise.reject(new Error('not possible')),
   whenDue: () => Promise.reject(new Error('not possible')),
   within: () => Promise.reject(new Error('not possible')),
@@ -182,7 +182,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     extensions,
     log,
     clock: systemClock,
-    wasReturned: async () => false,
+    wasRolledBack: async () => false,
     onChange: () => undefined,
   });
   const counters = { settingsPuts: 0, settingsWrites: 0 };
@@ -207,7 +207,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     ...parts,
     planner: createPlanner({
       ...parts,
-      covers: NO_COVERS,
+      safetySnapshots: NO_SAFETY_SNAPSHOTS,
       clock: systemClock,
       home: HOME,
       measured: () => [],

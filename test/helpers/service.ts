@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import type { ServiceClient } from '../../src/client/contract.ts';
-import { polled, waitConverged } from '../../src/client/converge.ts';
+import { pollStatus, waitConverged } from '../../src/client/converge.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
@@ -65,7 +65,7 @@ export async function startService(
     async converged(generation) {
       const { signal } = new AbortController();
       return waitConverged({
-        feed: polled({ read: () => client.status(), clock: systemClock, signal }),
+        feed: pollStatus({ read: () => client.status(), clock: systemClock, signal }),
         generation: generation ?? (await client.status()).generation,
         timeoutMs: 60_000,
         clock: systemClock,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type LineSelection, lineSplitter, selected } from '../../src/os/log-lines.ts';
+import { type LineSelection, lineSplitter, selectLines } from '../../src/os/log-lines.ts';
 import { runs } from '../helpers/rounds.ts';
 
 test('however the bytes of a text arrive, its lines are the same', () => {
@@ -52,8 +52,8 @@ test('lines are selected by number and by time; one without a time belongs to th
     [{ ...since(6), last: 2 }, [' of c', '8 d'], true],
   ];
   for (const [selection, expected, complete] of cases) {
-    expect(await selected(each(lines), selection), JSON.stringify(selection)).toEqual({ lines: expected, complete });
+    expect(await selectLines(each(lines), selection), JSON.stringify(selection)).toEqual({ lines: expected, complete });
   }
   const many = Array.from({ length: 10_000 }, (_, at) => String(at));
-  expect((await selected(each(many), { last: 3 })).lines).toEqual(['9997', '9998', '9999']);
+  expect((await selectLines(each(many), { last: 3 })).lines).toEqual(['9997', '9998', '9999']);
 });

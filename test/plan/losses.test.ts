@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Change } from '../../src/plan/change.ts';
-import { LOSSES, lossesOf, notAllowed } from '../../src/plan/losses.ts';
+import { LOSSES, lossesOf, missingConsent } from '../../src/plan/losses.ts';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';
 
 const RESET: Change = { ...ENGINE_CHANGE, path: 'kubernetes.version', severity: 'reset' };
@@ -16,7 +16,7 @@ test('a plan needs one consent for each kind of loss', () => {
 });
 
 test('what was allowed by name does not allow the rest', () => {
-  expect(notAllowed(LOSSES, 'all')).toEqual([]);
-  expect(notAllowed(LOSSES, ['kubernetes-reset'])).toEqual(['machine-reset']);
-  expect(notAllowed([], [])).toEqual([]);
+  expect(missingConsent(LOSSES, 'all')).toEqual([]);
+  expect(missingConsent(LOSSES, ['kubernetes-reset'])).toEqual(['machine-reset']);
+  expect(missingConsent([], [])).toEqual([]);
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LiveRoom, MachineSpec, MachineStatus } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { assumed } from '../../src/plan/assumed.ts';
+import { assumeObserved } from '../../src/plan/assumed.ts';
 import { goalOf, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { Change } from '../../src/plan/change.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
@@ -50,7 +50,7 @@ function planFor(live: Values, wanted: Values, observed: Observed) {
   return plan;
 }
 
-function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Values = LIVE) {
+function costsOf(wanted: Values, room: LiveRoom | undefined = ROOM, running: Values = LIVE) {
   const { changes } = planFor(LIVE, wanted, machineWith(machineSpec(settingsWith(running), DEFAULT_BLOCKS), room));
   return ofSettings(changes).map(({ severity, reason }) => [severity, reason]);
 }
@@ -82,12 +82,12 @@ test.each<[string, Values, string, RegExp]>([
   ['a larger disk', { [DISK]: '101GiB' }, 'live', /^applied to the running machine$/],
   ['a disk larger than can be', { [DISK]: '20TiB' }, 'restart', /^requires a restart of the machine$/],
 ])('a running machine with room: %s', (_what, wanted, severity, reason) => {
-  expect(judged(wanted)).toEqual([[severity, expect.stringMatching(reason)]]);
+  expect(costsOf(wanted)).toEqual([[severity, expect.stringMatching(reason)]]);
 });
 
 test('a machine without information about its room needs a restart for each', () => {
   const room: LiveRoom = {};
-  expect(judged({ [MEMORY]: 5, [CPUS]: 3, [DISK]: '101GiB' }, room).map(([severity]) => severity)).toEqual([
+  expect(costsOf({ [MEMORY]: 5, [CPUS]: 3, [DISK]: '101GiB' }, room).map(([severity]) => severity)).toEqual([
     'restart',
     'restart',
     'restart',
@@ -95,7 +95,7 @@ test('a machine without information about its room needs a restart for each', ()
 });
 
 test('a change with room waits for the restart that another change needs', () => {
-  expect(judged({ [MEMORY]: 5, [CPUS]: 1 })).toEqual([
+  expect(costsOf({ [MEMORY]: 5, [CPUS]: 1 })).toEqual([
     ['live', 'applied to the machine, which restarts anyway'],
     ['restart', expect.stringContaining('requires a restart')],
   ]);
@@ -103,7 +103,7 @@ test('a change with room waits for the restart that another change needs', () =>
 
 test('a disk larger than desired is enough: no restart would shrink it', () => {
   const larger = { ...LIVE, [DISK]: '200GiB' };
-  expect(judged({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
+  expect(costsOf({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
     ['none', 'the disk is already larger, and cannot shrink'],
   ]);
   const observed = machineWith(machineSpec(settingsWith(larger), DEFAULT_BLOCKS), ROOM);
@@ -149,7 +149,7 @@ test('the loop does what a plan says', () => {
       const spec = machineSpec(settingsWith(running), DEFAULT_BLOCKS);
       const seen = machineWith(spec, room);
       const observed = unseen
-        ? assumed({
+        ? assumeObserved({
             seen,
             last: { settings: settingsWith(live), ...DEFAULT_BLOCKS },
             driver: SIMULATED_INFO,

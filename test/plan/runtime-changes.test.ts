@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
-import { assumed } from '../../src/plan/assumed.ts';
+import { assumeObserved } from '../../src/plan/assumed.ts';
 import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
@@ -74,7 +74,7 @@ test('a cluster that runs and should not is stopped alone', async () => {
 });
 
 test('without an observation, nothing is said to be stopped', async () => {
-  const observed = assumed({
+  const observed = assumeObserved({
     seen: undefined,
     last: { settings: LIVE, ...DEFAULT_BLOCKS },
     driver: SIMULATED_INFO,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { assumed } from '../../src/plan/assumed.ts';
+import { assumeObserved } from '../../src/plan/assumed.ts';
 import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
@@ -9,7 +9,7 @@ const REASON = 'the driver does not answer';
 
 /** A plan of a service that has not observed what runs. */
 function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor>[2] = {}) {
-  const observed = assumed({
+  const observed = assumeObserved({
     seen: undefined,
     last: { settings: settingsWith(live), ...DEFAULT_BLOCKS },
     driver: SIMULATED_INFO,
@@ -76,7 +76,7 @@ describe('a plan while the running state is unknown', () => {
   });
 
   test('stopping interrupts whatever runs', async () => {
-    const observed = assumed({
+    const observed = assumeObserved({
       seen: undefined,
       last: { settings: settingsWith(), ...DEFAULT_BLOCKS },
       driver: SIMULATED_INFO,

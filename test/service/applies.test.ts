@@ -48,7 +48,7 @@ function stage(status = statusWith()) {
         now += ms;
       },
     },
-    wasReturned: async () => false,
+    wasRolledBack: async () => false,
     log: () => undefined,
     onChange: () => undefined,
   });

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { cannotMount } from '../helpers/full-disk.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { coverScene, smallCoverScene } from './cover-scene.ts';
+import { safetySnapshotScene, smallSafetySnapshotScene } from './safety-snapshot-scene.ts';
 
 const LOST = 'deletes the workloads and data of the cluster (version 1.33.4)';
 const LOWER = { version: 19, kubernetes: { version: '1.32.8' } };
 
-type Scene = Awaited<ReturnType<typeof coverScene>>;
+type Scene = Awaited<ReturnType<typeof safetySnapshotScene>>;
 
 function installed({ model }: Scene): string | undefined {
   const { cluster } = model();
@@ -30,7 +30,7 @@ async function expectOneDeed(scene: Scene, how: string): Promise<string> {
 
 describe('a write without a plan that destroys data', () => {
   test('answers at once; its entry, a rollback and the status name the snapshot that brings the data back', async () => {
-    const scene = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '20' } });
+    const scene = await safetySnapshotScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '20' } });
     const { run, client, addImage, model, names, converged } = scene;
     addImage('precious');
     const { out, err } = await run('set', '--kubernetes.version', '1.32.8');
@@ -50,7 +50,7 @@ describe('a write without a plan that destroys data', () => {
   });
 
   test('is no loss when it is taken back before the data is gone, and leaves no snapshot', async () => {
-    const scene = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const scene = await safetySnapshotScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
     const { client, entries, names, isClean, converged } = scene;
     await client.putSettings(LOWER);
     await expect.poll(async () => (await client.backendState()).locked).toBe(true);
@@ -63,16 +63,16 @@ describe('a write without a plan that destroys data', () => {
   });
 
   test('that ends with the service in the middle of the copy is made once, by the next service', async () => {
-    const scene = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const scene = await safetySnapshotScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
     await scene.client.putSettings(LOWER);
     await expect.poll(async () => (await scene.client.backendState()).locked).toBe(true);
     await scene.service.stop('in the middle');
     expect(installed(scene)).toBe('1.33.4');
-    await expectOneDeed(await coverScene({ home: scene.home, settings: {} }), 'set');
+    await expectOneDeed(await safetySnapshotScene({ home: scene.home, settings: {} }), 'set');
   });
 
   test('of a backend that is off destroys them at its start, recorded with the change', async () => {
-    const scene = await coverScene();
+    const scene = await safetySnapshotScene();
     await scene.client.setBackendState('STOPPED');
     await scene.converged();
     await scene.client.putSettings(LOWER);
@@ -82,14 +82,14 @@ describe('a write without a plan that destroys data', () => {
   });
 
   test('by a start with other settings, or by a file edited by hand, is recorded with the start', async () => {
-    const first = await coverScene();
+    const first = await safetySnapshotScene();
     await first.service.stop('to start with other settings');
-    const scene = await coverScene({ home: first.home, settings: LOWER });
+    const scene = await safetySnapshotScene({ home: first.home, settings: LOWER });
     await expectOneDeed(scene, 'start');
     await scene.service.stop('to edit the file');
     const text = readFileSync(scene.here.settingsFile, 'utf8');
     writeFileSync(scene.here.settingsFile, text.replace('"1.32.8"', '"1.31.2"'));
-    const again = await coverScene({ home: first.home, settings: {} });
+    const again = await safetySnapshotScene({ home: first.home, settings: {} });
     await expect.poll(() => installed(again), { timeout: 30_000 }).toBe('1.31.2');
     await again.converged();
     expect((await again.entries()).filter(({ loss }) => loss)).toHaveLength(2);
@@ -97,15 +97,15 @@ describe('a write without a plan that destroys data', () => {
   });
 
   test('by a deployment profile is recorded with it', async () => {
-    const first = await coverScene();
+    const first = await safetySnapshotScene();
     await first.service.stop('to lock the version');
     const locked = join(temporaryDirectory(), 'locked.json');
     writeFileSync(locked, JSON.stringify(LOWER));
-    await expectOneDeed(await coverScene({ home: first.home, settings: {}, policies: { locked } }), 'policy');
+    await expectOneDeed(await safetySnapshotScene({ home: first.home, settings: {}, policies: { locked } }), 'policy');
   });
 
   test('whose copy fails is made all the same, and the history and the status say why there is none', async () => {
-    const scene = await coverScene();
+    const scene = await safetySnapshotScene();
     const programs = temporaryDirectory();
     writeFileSync(join(programs, 'cp'), '#!/bin/sh\necho "cp: cannot read it" >&2\nexit 1\n', { mode: 0o755 });
     vi.stubEnv('PATH', `${programs}:${process.env.PATH}`);
@@ -123,7 +123,7 @@ describe('a write without a plan that destroys data', () => {
 });
 
 test.skipIf(cannotMount())('without room for the snapshot, a warning comes first and nothing is refused', async () => {
-  const scene = await smallCoverScene();
+  const scene = await smallSafetySnapshotScene();
   const { run } = scene;
   expect((await run('set', '--kubernetes.version', '1.32.8', '--dry-run')).out).toContain(
     'warning: No snapshot is made first: a snapshot of the data that this destroys needs ',

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
-import { storedSettings } from '../../src/client/offline.ts';
+import { readStoredSettings } from '../../src/client/offline.ts';
 import { RdError } from '../../src/errors.ts';
 import { runService } from '../../src/service.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -295,9 +295,9 @@ test('a missing settings file is replaced by the copy from before the last chang
   await first.service.stop('the test goes on');
   const good = readFileSync(previousSettingsFile, 'utf8');
   rmSync(settingsFile);
-  expect((await storedSettings(places({ RDCTL_HOME: home }, 'linux', ''), 'linux', { arch: 'x64' })).settings).toEqual(
-    JSON.parse(good),
-  );
+  expect(
+    (await readStoredSettings(places({ RDCTL_HOME: home }, 'linux', ''), 'linux', { arch: 'x64' })).settings,
+  ).toEqual(JSON.parse(good));
 
   const defaults = join(home, 'defaults.json');
   write(defaults, '{"version":19,"containers":{"namespace":"of the administrator"}}');

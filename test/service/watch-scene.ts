@@ -14,7 +14,7 @@ import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import type { WatchRules } from '../../src/settings/watch-rules.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 import type { KeptRecord } from '../../src/state/kept-file.ts';
-import { NO_COVERS, runsWith } from '../helpers/api.ts';
+import { NO_SAFETY_SNAPSHOTS, runsWith } from '../helpers/api.ts';
 import { requestFor, type Values } from '../plan/planning.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 
@@ -50,7 +50,7 @@ interface SceneOptions {
   /** Writes fail while it returns an error. */
   failing?(): Error | undefined;
   generation?: number;
-  oldestReturn?: number;
+  oldestRollback?: number;
 }
 
 /** A watch with the real store and planner above a backend that runs with what it was first given. */
@@ -84,7 +84,7 @@ export function watchScene(options: SceneOptions = {}) {
     kubernetesVersions: () => undefined,
     measured: () => [],
     foresee: (write) => watch.foresee(write),
-    covers: NO_COVERS,
+    safetySnapshots: NO_SAFETY_SNAPSHOTS,
     clock,
     controllers: { observed: () => runsWith(settings), status: () => ({ backendState: 'STARTED' }) } as never,
     portForwards: { list: () => ({ portForwards: [] }) } as never,
@@ -103,7 +103,7 @@ export function watchScene(options: SceneOptions = {}) {
     startedForApply: false,
     maintenance: () => maintenance,
     generation: () => store.snapshot().desired.generation,
-    oldestReturn: () => options.oldestReturn ?? 0,
+    oldestRollback: () => options.oldestRollback ?? 0,
     files: {
       fileDrift: async () => fileDrift,
       repair: async (parts) => void repairs.push(parts),

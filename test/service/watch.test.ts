@@ -496,7 +496,7 @@ test.each(['once', 'twice'])(
 test('a return over two applies of a profile puts back what was kept before both, and one to between them the second', async () => {
   for (const over of [1, 2]) {
     // The first is proven, the others are not.
-    const scene = watchScene({ oldestReturn: 2 });
+    const scene = watchScene({ oldestRollback: 2 });
     const generations: number[] = [];
     for (const namespace of ['one', 'two', 'three']) {
       generations.push((await scene.keep({ 'images.namespace': namespace }, STRICT)).generation);
@@ -520,7 +520,7 @@ test('a return to what came after the apply, and a rollback over it, put nothing
 });
 
 test('what an apply replaced is forgotten once no return goes back over it', async () => {
-  const scene = watchScene({ oldestReturn: 3 });
+  const scene = watchScene({ oldestRollback: 3 });
   await scene.keep({ [DEBUG]: true }, STRICT);
   await scene.keep({ [DEBUG]: false }, STRICT);
   expect(scene.saved.at(-1)).not.toContain('replaced');

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { style } from '../../cli/views/text.ts';
 import {
-  escapedHidden,
-  escapedInLines,
+  escapeHidden,
+  escapeInLines,
   forTerminal,
   hasHidden,
-  quotedName,
-  withoutHidden,
+  quoteName,
+  stripHidden,
 } from '../../src/settings/printable.ts';
 
 const HIDDEN: readonly string[] = [
@@ -23,36 +23,36 @@ test.each(HIDDEN.map((sign) => [`U+${sign.charCodeAt(0).toString(16).padStart(4,
     const written = `a\\u${name.slice(2)}b`;
     const text = `a${sign}b`;
     expect(hasHidden(text)).toBe(true);
-    expect(escapedHidden(text)).toBe(written);
-    expect(escapedInLines(text)).toBe(written);
-    expect(withoutHidden(`a${sign}${sign}b`)).toBe('a b');
-    expect(quotedName(text)).toMatch(/^"a\\\w+b"$/);
+    expect(escapeHidden(text)).toBe(written);
+    expect(escapeInLines(text)).toBe(written);
+    expect(stripHidden(`a${sign}${sign}b`)).toBe('a b');
+    expect(quoteName(text)).toMatch(/^"a\\\w+b"$/);
   },
 );
 
 test('letters of all scripts are printed unchanged', () => {
   for (const text of ['añ 日本 مرحبا', '👍🏽', '\ufffd', '🏴\u{e0067}\u{e007f}']) {
-    expect([escapedHidden(text), withoutHidden(text), hasHidden(text)]).toEqual([text, text, false]);
+    expect([escapeHidden(text), stripHidden(text), hasHidden(text)]).toEqual([text, text, false]);
   }
 });
 
 test('line breaks are kept in multi-line text, but not a lone carriage return', () => {
-  expect(escapedInLines('a\r\nb\n\tc\rd\r\r\n')).toBe('a\r\nb\n\tc\\u000dd\\u000d\r\n');
-  expect(escapedHidden('a\nb\t')).toBe('a\\u000ab\\u0009');
+  expect(escapeInLines('a\r\nb\n\tc\rd\r\r\n')).toBe('a\r\nb\n\tc\\u000dd\\u000d\r\n');
+  expect(escapeHidden('a\nb\t')).toBe('a\\u000ab\\u0009');
 });
 
 describe('a name in a message', () => {
   test('is short, and never ends with half a character', () => {
-    expect(quotedName('x'.repeat(40))).toBe(`"${'x'.repeat(40)}"`);
-    expect(quotedName('x'.repeat(41))).toBe(`"${'x'.repeat(40)}…"`);
-    expect(quotedName('👍'.repeat(300_000))).toBe(`"${'👍'.repeat(40)}…"`);
-    expect(quotedName(`a${'👍'.repeat(300)}`)).toBe(`"a${'👍'.repeat(39)}…"`);
+    expect(quoteName('x'.repeat(40))).toBe(`"${'x'.repeat(40)}"`);
+    expect(quoteName('x'.repeat(41))).toBe(`"${'x'.repeat(40)}…"`);
+    expect(quoteName('👍'.repeat(300_000))).toBe(`"${'👍'.repeat(40)}…"`);
+    expect(quoteName(`a${'👍'.repeat(300)}`)).toBe(`"a${'👍'.repeat(39)}…"`);
   });
 
   test('is JSON that cannot be broken out of', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        const quoted = quotedName(text);
+        const quoted = quoteName(text);
         expect(hasHidden(quoted)).toBe(false);
         expect(quoted.length).toBeLessThanOrEqual(40 * 12 + 3);
         expect(text.startsWith(String(JSON.parse(quoted)).replace(/…$/, ''))).toBe(true);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { makeDirectory } from '../../src/os/directory.ts';
 import {
   type Exposure,
-  exposedBy,
+  exposureBy,
   exposureFix,
   exposureOf,
   exposureText,
@@ -46,14 +46,14 @@ describe('one name', () => {
     ['a file with a sticky bit, which means nothing', directory(0o1666, { kind: 'file', last: true }), 'writers'],
     ['a file that all may read', directory(0o644, { kind: 'file', last: true }), undefined],
   ])('%s', (_name, facts, expected) => {
-    expect(exposedBy(facts, TRUST)).toBe(expected);
+    expect(exposureBy(facts, TRUST)).toBe(expected);
   });
 
   test('/tmp, for what is run after a boot, which empties it', () => {
     const trust: Trust = { ...TRUST, afterBoot: true };
-    expect(exposedBy(directory(0o1777, { uid: 0, gid: 0 }), trust)).toBe('writers');
-    expect(exposedBy(directory(0o755, { uid: 0, gid: 0 }), trust)).toBeUndefined();
-    expect(exposedBy(directory(0o777, { kind: 'link' }), trust)).toBeUndefined();
+    expect(exposureBy(directory(0o1777, { uid: 0, gid: 0 }), trust)).toBe('writers');
+    expect(exposureBy(directory(0o755, { uid: 0, gid: 0 }), trust)).toBeUndefined();
+    expect(exposureBy(directory(0o777, { kind: 'link' }), trust)).toBeUndefined();
   });
 });
 

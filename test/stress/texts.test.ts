@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { fold } from '../../cli/views/fold.ts';
 import { isAllowed } from '../../src/allowed-images/allow-list.ts';
 import { formatReference, parseReference } from '../../src/settings/image-reference.ts';
-import { escapedHidden, escapedInLines, forTerminal, quotedName, withoutHidden } from '../../src/settings/printable.ts';
+import { escapeHidden, escapeInLines, forTerminal, quoteName, stripHidden } from '../../src/settings/printable.ts';
 import { anyText } from '../helpers/hostile-text.ts';
 import { rounds } from '../helpers/rounds.ts';
 
@@ -57,9 +57,9 @@ test('nothing of a foreign text that a terminal interprets gets through, but for
   fc.assert(
     fc.property(foreign(), fc.integer({ min: 20, max: 100 }), (text, width) => {
       const plain = (shown: string) => shown.replace(TAGS, '');
-      for (const shown of [escapedHidden(text), withoutHidden(text), quotedName(text)])
+      for (const shown of [escapeHidden(text), stripHidden(text), quoteName(text)])
         expect(plain(shown)).not.toMatch(HIDDEN);
-      expect(plain(escapedInLines(text)).replace(/\r?\n|\t/g, '')).not.toMatch(HIDDEN);
+      expect(plain(escapeInLines(text)).replace(/\r?\n|\t/g, '')).not.toMatch(HIDDEN);
       const shown = forTerminal(text);
       expect(plain(shown).replace(STYLES, '')).not.toMatch(HIDDEN);
       // What has been escaped stays so when it is escaped or folded again.

@@ -1,7 +1,7 @@
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
-import { describedRoutes, documented } from '../../src/api/route-doc.ts';
+import { collectRoutes, withDoc } from '../../src/api/route-doc.ts';
 import { isObject } from '../../src/json.ts';
 import { startApi } from '../helpers/api.ts';
 import { agreementWith } from './agreement.ts';
@@ -18,11 +18,11 @@ const operations = (document: OpenApiDocument) =>
 
 test('a route without a description cannot be registered', () => {
   const app = fastify();
-  const routes = describedRoutes(app);
+  const routes = collectRoutes(app);
   expect(() => app.get('/v1/secret', () => 'x')).toThrow('the route GET /v1/secret is not documented');
   app.get(
     '/v1/open',
-    documented({ scope: 'read', summary: 'Open', replies: { 200: { description: 'always', body: 'text' } } }),
+    withDoc({ scope: 'read', summary: 'Open', replies: { 200: { description: 'always', body: 'text' } } }),
     () => 'x',
   );
   expect(routes).toMatchObject([{ method: 'GET', path: '/v1/open' }]);

@@ -97,7 +97,7 @@ export async function withServiceExit(
 /** The last warning or error in the service's log; later lines do not explain it. */
 function lastWarning(lines: readonly string[]): string | undefined {
   for (const line of lines.toReversed()) {
-    const record = parsed(line);
+    const record = parseLine(line);
     if (!record || typeof record.level !== 'number' || record.level < WARNING) continue;
     return [record.time, record.msg, record.step, record.error].filter((part) => typeof part === 'string').join(': ');
   }
@@ -105,7 +105,7 @@ function lastWarning(lines: readonly string[]): string | undefined {
 }
 
 /** The first line of a tail may be truncated. */
-function parsed(line: string): JsonObject | undefined {
+function parseLine(line: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return isObject(value) ? value : undefined;

@@ -1,4 +1,4 @@
-import { recordedState, storedSettings } from '../../../src/client/offline.ts';
+import { readRecordedState, readStoredSettings } from '../../../src/client/offline.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { PathStrategy } from '../../../src/features/host-integration/shell-files.ts';
@@ -23,7 +23,7 @@ export async function filesAtStart(io: Io, flag: string | undefined): Promise<Fi
     await requireAdopted(home);
     const host = hostOf(io);
     const policies = await policiesOf(io, host);
-    const { settings, driver } = await storedSettings(home, host.platform, host, policies);
+    const { settings, driver } = await readStoredSettings(home, host.platform, host, policies);
     if (!(await hasRealDriver(io, driver, flag))) return NONE;
     const { previewChanges } = await import('../../../src/features/host-integration/parts.ts');
     const { foreseen } = await previewChanges(targets);
@@ -68,13 +68,13 @@ export async function filesOfStart(io: Io, { driver, settings, adopt }: StartReq
   return unlessRefused(async () => {
     const home = homeOf(io);
     if (!adopt) await requireAdopted(home);
-    if (!(await hasRealDriver(io, (await recordedState(home)).driver, driver))) return NONE;
+    if (!(await hasRealDriver(io, (await readRecordedState(home)).driver, driver))) return NONE;
     const { estimate } = await import('../plan/estimate.ts');
     const request = { settings, state: 'started' as const, prune: [], wishes: [] };
     const { summary, userFiles = [] } = await estimate(request, io, { driver, how: 'set', name: undefined });
     if (summary.blocked > 0) return NONE;
     const host = hostOf(io);
-    const stored = await storedSettings(home, host.platform, host, await policiesOf(io, host));
+    const stored = await readStoredSettings(home, host.platform, host, await policiesOf(io, host));
     const next = mergeSettings(stored.settings, settings).application.pathManagementStrategy;
     return { files: userFiles, ...(await shellAdvice(targets, next)) };
   });

@@ -1,5 +1,5 @@
 import { refuseUnskipped } from '../../../src/client/apply.ts';
-import { storedSettings } from '../../../src/client/offline.ts';
+import { readStoredSettings } from '../../../src/client/offline.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { type ErrorCode, RdError } from '../../../src/errors.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
@@ -38,7 +38,7 @@ export async function refuseAtStart({ request, driver, how, name, ...skips }: St
   const where = homeOf(io);
   const host = hostOf(io);
   try {
-    const stored = await storedSettings(where, host.platform, host, await policiesOf(io, host));
+    const stored = await readStoredSettings(where, host.platform, host, await policiesOf(io, host));
     const { atRest } = await nextDriver(io, stored.driver, driver);
     if (!atRest) return;
     refuseUnskipped(await estimate(request, io, { driver, how, name }), skips);

@@ -41,8 +41,8 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
 }
 
 /** Which change goes, and which are gone already. */
-function undoneText({ change, returned }: LastChange): string {
-  const gone = returned.map(({ generation }) => generation);
+function undoneText({ change, rolledBack }: LastChange): string {
+  const gone = rolledBack.map(({ generation }) => generation);
   const skipped = gone.length === 0 ? '' : ` Generation ${gone.join(', ')} failed and is undone already.`;
   const failed = change.outcome?.result === 'failed' ? ', which failed' : '';
   return `Undoing generation ${change.generation} (${authorText(change)}, ${timeText(change.at)})${failed}: ${changesBrief(change)}.${skipped}`;

@@ -201,12 +201,12 @@ async function requestedPower(
 ): Promise<PlanRequest['state']> {
   const { state } = wanted.asked.request;
   if (!wanted.saved) return state;
-  const [service, { checkTarget }, { recordedState }] = await Promise.all([
+  const [service, { checkTarget }, { readRecordedState }] = await Promise.all([
     runningService(caller, leftMs),
     import('../../../src/client/saved-plan.ts'),
     import('../../../src/client/offline.ts'),
   ]);
-  const { driver = 'not chosen yet' } = await recordedState(where);
+  const { driver = 'not chosen yet' } = await readRecordedState(where);
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
   checkTarget(wanted.saved, service ? targetOf(service.status) : idle);
   return state;

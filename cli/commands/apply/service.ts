@@ -11,7 +11,7 @@ import { defined } from '../../../src/json.ts';
 import type { PlanRequest, WantedForwards } from '../../../src/plan/change.ts';
 import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
-import type { OnFailure } from '../../../src/plan/return.ts';
+import type { OnFailure } from '../../../src/plan/rollback.ts';
 import type { UserFileChange } from '../../../src/plan/user-files.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
@@ -106,11 +106,11 @@ export async function serviceFor(
       advice: 'Start one with `rdctl start`, or omit --no-start.',
     });
   }
-  const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
+  const [{ readRecordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
     import('../../../src/client/offline.ts'),
     import('../../../src/client/home-service.ts'),
   ]);
-  const recorded = await recordedState(where);
+  const recorded = await readRecordedState(where);
   refuseOtherDriver(recorded.driver, driver);
   const home = await homeService(where);
   const shouldRun = wasUnclean(home) && recorded.power === 'started';

@@ -82,7 +82,7 @@ export async function upload(from: string, to: string, access: MachineAccess, io
   const target = [pathThere(to), nameOf(from, source)];
   if (facts.isDirectory()) {
     const archive = stream(['tar', '-cf', '-', '-C', source, '.'], { env: io.env, signal: io.signal, ...UNLIMITED });
-    await inMachine(access, [PUT_DIRECTORY_SCRIPT, ...target], io, { inputStream: counted(archive, io) });
+    await inMachine(access, [PUT_DIRECTORY_SCRIPT, ...target], io, { inputStream: withProgress(archive, io) });
     return;
   }
   if (!facts.isFile()) throw new RdError('ERR_IO', `${from} is neither a file nor a directory`);
@@ -90,7 +90,7 @@ export async function upload(from: string, to: string, access: MachineAccess, io
   // Exactly this much, of a file that grows meanwhile.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(source, { end: size - 1 });
   const words = [(mode & PERMISSIONS).toString(8), String(size), String(Math.floor(mtimeMs / 1000))];
-  await inMachine(access, [PUT_FILE_SCRIPT, ...target, ...words], io, { inputStream: counted(bytes, io, size) });
+  await inMachine(access, [PUT_FILE_SCRIPT, ...target, ...words], io, { inputStream: withProgress(bytes, io, size) });
 }
 
 /** @throws RdError as `upload`. */
@@ -105,7 +105,7 @@ export async function download(from: string, to: string, access: MachineAccess, 
   }
   const temporary = `${target.path}.rdctl-${process.pid}`;
   try {
-    const bytes = counted(fromMachine(access, ['cat', '--', source], io), io, Number(size));
+    const bytes = withProgress(fromMachine(access, ['cat', '--', source], io), io, Number(size));
     const permissions = Number.parseInt(mode, 8) & PERMISSIONS;
     await pipeline(bytes, createWriteStream(temporary, { flags: 'wx', mode: permissions }));
     await utimes(temporary, Number(time), Number(time));
@@ -124,7 +124,7 @@ async function getDirectory(source: string, target: Target, access: MachineAcces
   }
   let leftOut = 0;
   const archive = fromMachine(access, ['tar', '-cf', '-', '-C', source, '.'], io);
-  const ordinary = withoutDevices(counted(archive, io), () => {
+  const ordinary = withoutDevices(withProgress(archive, io), () => {
     leftOut += 1;
   });
   // The machine must not decide about owners here, or about programs that run as their owner.
@@ -226,8 +226,8 @@ function fromMachine(access: MachineAccess, argv: readonly string[], { env, sign
 }
 
 /** The same bytes, shown as progress once they take a while. */
-function counted(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number): Readable {
-  async function* passed(): AsyncGenerator<Uint8Array, void> {
+function withProgress(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number): Readable {
+  async function* reportProgress(): AsyncGenerator<Uint8Array, void> {
     const progress = downloadProgress(io);
     const began = performance.now();
     let done = 0;
@@ -241,7 +241,7 @@ function counted(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number): Read
       progress.end();
     }
   }
-  return Readable.from(passed());
+  return Readable.from(reportProgress());
 }
 
 const ORDINARY: readonly unknown[] = ['file', 'contiguous-file', 'directory', 'symlink', 'link'];

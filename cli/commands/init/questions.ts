@@ -23,7 +23,7 @@ export interface Answers {
  */
 export async function askQuestions(settings: Settings, io: Io): Promise<Answers> {
   const prompt = { output: process.stderr, signal: io.signal };
-  const name = answered(
+  const name = requireAnswer(
     await text({
       ...prompt,
       message: 'File to write',
@@ -31,7 +31,7 @@ export async function askQuestions(settings: Settings, io: Io): Promise<Answers>
       validate: (value) => whyNot(value ?? '', io),
     }),
   );
-  const engine = answered(
+  const engine = requireAnswer(
     await select<Answers['engine']>({
       ...prompt,
       message: 'Container engine',
@@ -42,10 +42,10 @@ export async function askQuestions(settings: Settings, io: Io): Promise<Answers>
       ],
     }),
   );
-  const kubernetes = answered(
+  const kubernetes = requireAnswer(
     await confirm({ ...prompt, message: 'Run Kubernetes?', initialValue: settings.kubernetes.enabled }),
   );
-  const withSchema = answered(
+  const withSchema = requireAnswer(
     await confirm({ ...prompt, message: `Write ${SCHEMA_FILE} beside it, for editors?`, initialValue: true }),
   );
   return { path: outFilePath(name, io), name, engine, kubernetes, withSchema };
@@ -60,7 +60,7 @@ function whyNot(name: string, io: Io): string | undefined {
   }
 }
 
-function answered<T>(answer: T): Exclude<T, symbol> {
+function requireAnswer<T>(answer: T): Exclude<T, symbol> {
   if (!isCancel(answer)) return answer as Exclude<T, symbol>;
   throw new RdError('ERR_CANCELLED', 'Nothing was written.');
 }

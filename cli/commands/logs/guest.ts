@@ -1,5 +1,5 @@
 import { RdError } from '../../../src/errors.ts';
-import { type LineSelection, lineSplitter, selected, sinceFilter } from '../../../src/os/log-lines.ts';
+import { type LineSelection, lineSplitter, selectLines, sinceFilter } from '../../../src/os/log-lines.ts';
 import { shellLine } from '../../../src/os/program.ts';
 import { stream } from '../../../src/os/run.ts';
 import type { MachineAccess } from '../../../src/reconcile/status-document.ts';
@@ -54,7 +54,7 @@ export async function readGuestLog(
     await lines.return();
     return undefined;
   }
-  return follow ? since(lines, selection) : chosen(lines, selection);
+  return follow ? since(lines, selection) : selectGuestLines(lines, selection);
 }
 
 async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
@@ -67,8 +67,8 @@ async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string
   yield* splitter.rest();
 }
 
-async function* chosen(lines: AsyncIterable<string>, selection: LineSelection): AsyncGenerator<string, void> {
-  yield* (await selected(lines, selection)).lines;
+async function* selectGuestLines(lines: AsyncIterable<string>, selection: LineSelection): AsyncGenerator<string, void> {
+  yield* (await selectLines(lines, selection)).lines;
 }
 
 async function* since(lines: AsyncIterable<string>, selection: LineSelection): AsyncGenerator<string, void> {

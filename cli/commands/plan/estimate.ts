@@ -1,5 +1,5 @@
 import { homeService, isEnding, mayRun, wasUnclean } from '../../../src/client/home-service.ts';
-import { acceptedRequest, offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
+import { canonicalRequest, offlinePlan, readStoredForwards, readStoredSettings } from '../../../src/client/offline.ts';
 import { type StoredHome, withKept } from '../../../src/client/offline-kept.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
@@ -30,7 +30,7 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
   const host = hostOf(io);
   const { platform } = host;
   const policies = await policiesOf(io, host);
-  const stored = await storedSettings(where, platform, host, policies);
+  const stored = await readStoredSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const next = await nextDriver(io, stored.driver, driver);
   const last = await homeService(where);
@@ -44,8 +44,8 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
   const files = await userFiles(next.driver, io);
   const resting = await next.atRest?.();
   const known = { ...(resting ? { driver: resting } : {}), ...(files ? { userFiles: files } : {}) };
-  const accepted = acceptedRequest(request, stored, host);
-  const home = { settings: facts, forwards: await storedForwards(where, resting) };
+  const accepted = canonicalRequest(request, stored, host);
+  const home = { settings: facts, forwards: await readStoredForwards(where, resting) };
   const planOf = (asked: PartialRequest, { settings, forwards }: StoredHome) => {
     const { plan, deed } = offlinePlan(asked, settings, where, { ...known, forwards });
     return { plan: { ...plan, warnings: [...next.warnings, ...plan.warnings] }, deed };

@@ -13,7 +13,7 @@ import { writeFileAtomic } from '../../../src/os/atomic-file.ts';
 import { ioError } from '../../../src/os/io-error.ts';
 import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
-import { escapedInLines } from '../../../src/settings/printable.ts';
+import { escapeInLines } from '../../../src/settings/printable.ts';
 import { outFilePath, writeOutFile } from '../../arguments/files.ts';
 import { platformOf, usage } from '../../arguments/values.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
@@ -143,7 +143,7 @@ async function refuseDeployment(source: Source): Promise<void> {
 /** The text diff for display; secrets are masked. */
 function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
   const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
-  return escapedInLines(unifiedDiff(shown.before, shown.after, names));
+  return escapeInLines(unifiedDiff(shown.before, shown.after, names));
 }
 
 /** Removed settings, the fate of comments, and other notices. */
@@ -169,8 +169,8 @@ function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, w
   const shown = changes.map((change) => ({
     from: change.from,
     to: change.to ?? null,
-    before: covered(change.from, change.before),
-    ...(change.to === undefined ? {} : { after: covered(change.to, change.after) }),
+    before: maskSecret(change.from, change.before),
+    ...(change.to === undefined ? {} : { after: maskSecret(change.to, change.after) }),
     reason: change.reason,
     ...defined({ comments: change.comments }),
   }));
@@ -178,7 +178,7 @@ function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, w
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-function covered(path: string, value: unknown): unknown {
+function maskSecret(path: string, value: unknown): unknown {
   return FIELDS.some((field) => field.path === path && field.sensitive) ? '********' : value;
 }
 

@@ -225,7 +225,7 @@ export async function checkStored(name: string, foreign: boolean, io: Io): Promi
   try {
     requireOwn(await findSnapshot(homeOf(io).snapshots, name), foreign);
   } catch (cause) {
-    failed('restore', name, cause);
+    throwFailure('restore', name, cause);
   }
 }
 
@@ -242,7 +242,7 @@ export async function checkListed(server: Server, name: string, foreign: boolean
   try {
     if (one) requireOwn(one, foreign);
   } catch (cause) {
-    failed('restore', name, cause);
+    throwFailure('restore', name, cause);
   }
 }
 
@@ -265,7 +265,7 @@ export async function deleteStored(name: string, io: Io): Promise<void> {
       for (const path of absent) await rmdir(path).catch(() => undefined);
     }
   } catch (error) {
-    failed('delete', name, error);
+    throwFailure('delete', name, error);
   }
 }
 
@@ -274,7 +274,7 @@ function absentDirectories(path: string): string[] {
   return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
 }
 
-function failed(action: string, name: string, cause: unknown): never {
+function throwFailure(action: string, name: string, cause: unknown): never {
   if (!(cause instanceof RdError)) throw cause;
   const { message, details, advice } = cause;
   throw new RdError('ERR_SNAPSHOT', `failed to ${action} snapshot ${quoted(name)}: ${message}`, {

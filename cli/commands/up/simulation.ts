@@ -1,6 +1,6 @@
 import { runningService } from '../../../src/client/session/find.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
-import { escapedHidden } from '../../../src/settings/printable.ts';
+import { escapeHidden } from '../../../src/settings/printable.ts';
 import type { Caller } from '../../command.ts';
 import { type DriverReport, driverReports } from '../doctor/drivers.ts';
 import { nextDriver } from '../plan/next-driver.ts';
@@ -24,8 +24,8 @@ export async function realOrSimulated(caller: Caller, profile: string | undefine
 async function usedDriver(caller: Caller): Promise<string | undefined> {
   const service = await runningService(caller);
   if (service) return service.status.driver.name;
-  const { recordedState } = await import('../../../src/client/offline.ts');
-  return (await recordedState(homeOf(caller.io))).driver;
+  const { readRecordedState } = await import('../../../src/client/offline.ts');
+  return (await readRecordedState(homeOf(caller.io))).driver;
 }
 
 /** One line, with the one command that makes it real. */
@@ -52,5 +52,5 @@ function shortest(a: string, b: string): number {
 }
 
 function shellWord(text: string): string {
-  return /^[\w./~+@%,:=-]+$/.test(text) ? text : `'${escapedHidden(text).replaceAll("'", "'\\''")}'`;
+  return /^[\w./~+@%,:=-]+$/.test(text) ? text : `'${escapeHidden(text).replaceAll("'", "'\\''")}'`;
 }

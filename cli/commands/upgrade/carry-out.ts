@@ -9,7 +9,7 @@ import { PINNED, type PinnedReleases } from '../../../src/features/upgrade/pinne
 import { openProgram, type ProgramFile } from '../../../src/features/upgrade/program-file.ts';
 import { findRelease, type Release } from '../../../src/features/upgrade/release.ts';
 import { servicesOf } from '../../../src/features/upgrade/services.ts';
-import { allowedSigners } from '../../../src/features/upgrade/signers.ts';
+import { parseAllowedSigners } from '../../../src/features/upgrade/signers.ts';
 import { type ReleaseSource, releaseSource } from '../../../src/features/upgrade/source.ts';
 import type { PublicKey } from '../../../src/features/upgrade/ssh-signature.ts';
 import { isVersion, targetSuffix } from '../../../src/features/upgrade/sums.ts';
@@ -61,7 +61,7 @@ export async function upgradeTo(
   const found = { current, version: release.version, from: source.name, program, signer: release.signer };
   if (decision.do === 'nothing') return { outcome: decision.because, ...found };
   if (flags.check) return { outcome: 'available', ...found };
-  const { services, previous } = await locked(downloads, async () => {
+  const { services, previous } = await withUpgradeLock(downloads, async () => {
     const file = await openForWriting(program, current, { version: flags.version, base, signers }, io);
     const running = await servicesOf(program);
     await install(release, source, file, progress, io);
@@ -74,7 +74,7 @@ export async function upgradeTo(
 /** Exchanges this program with the one before the last upgrade. Throws as `upgradeTo`. */
 export async function goBack(io: Io, current: string = PRODUCT.version): Promise<UpgradeReport> {
   const program = await standaloneFile(io.self, io.platform, io.env.PATH);
-  return locked(downloadsOf(io), async () => {
+  return withUpgradeLock(downloadsOf(io), async () => {
     const file = await openForWriting(program, current, { back: true }, io);
     if (!(await file.hasPrevious())) {
       throw new RdError('ERR_UPGRADE_REFUSED', `there is no version to go back to: ${file.previous} is not there`, {
@@ -122,7 +122,7 @@ function downloadsOf(io: Io): string {
  * Two downloads into one directory would spoil each other. With another directory the lock is another one: `ProgramFile` alone keeps two
  * exchanges of one program apart.
  */
-async function locked<T>(downloads: string, work: () => Promise<T>): Promise<T> {
+async function withUpgradeLock<T>(downloads: string, work: () => Promise<T>): Promise<T> {
   const taken = await tryLock(join(downloads, 'upgrade.lock'));
   if ('holder' in taken) {
     throw new RdError('ERR_UPGRADE_REFUSED', `another upgrade is running (pid ${taken.holder.pid})`, {
@@ -220,7 +220,7 @@ async function keysOf(
     const text = await readFile(path, 'utf8').catch((cause: unknown) => {
       throw ioError('read', path, cause);
     });
-    return { keys: allowedSigners(text, path), file: path };
+    return { keys: parseAllowedSigners(text, path), file: path };
   }
   const { allowedSigners: path } = homeOf(io);
   refuseExposed([path], {
@@ -230,8 +230,8 @@ async function keysOf(
   const text = await readIfThere(path, { follow: true }).catch((cause: unknown) => {
     throw ioError('read', path, cause);
   });
-  if (text !== undefined) return { keys: allowedSigners(text, path), file: path };
-  if (pinned.signers !== '') return { keys: allowedSigners(pinned.signers, 'the build') };
+  if (text !== undefined) return { keys: parseAllowedSigners(text, path), file: path };
+  if (pinned.signers !== '') return { keys: parseAllowedSigners(pinned.signers, 'the build') };
   throw new RdError('ERR_UPGRADE_REFUSED', 'this rdctl was built without a key for releases, so it trusts none', {
     advice:
       `Write the key of the publisher to ${path}, as one line: release ssh-ed25519 AAAA…\n` +

@@ -320,13 +320,13 @@ export function quotesOf(written: string): Quotes {
 }
 
 /** A text as YAML on one line, in these quotes where they can hold it. */
-export function quoted(text: string, quotes: Quotes): string {
+export function quoteText(text: string, quotes: Quotes): string {
   if (quotes === '') return scalar(text);
   return quotes === "'" && !text.includes("'") && !hasHidden(text) ? `'${text}'` : jsonText(text);
 }
 
 function inline(value: JsonValue, quotes: Quotes): string {
-  return typeof value === 'string' ? quoted(value, quotes) : flow(value);
+  return typeof value === 'string' ? quoteText(value, quotes) : flow(value);
 }
 
 /** Anchors and tags before a value, each after a space. */

@@ -14,8 +14,8 @@ import {
   layOut,
   memberOf,
   newEntry,
-  quoted,
   quotesOf,
+  quoteText,
   readTree,
   type Section,
   setValue,
@@ -167,7 +167,7 @@ class Rewriter {
   /** A section that was missing is placed where its first setting was. */
   private makeSection(section: Section, name: string, way: readonly Step[], first: Entry, index: number): Entry {
     const body = { column: section.column + this.layout.step, entries: [], end: '' };
-    const entry: Entry = { ...newEntry(name, {}), key: quoted(name, quotesOf(first.key)), body };
+    const entry: Entry = { ...newEntry(name, {}), key: quoteText(name, quotesOf(first.key)), body };
     layOut(entry, section.column, this.layout);
     this.insert(section, entry, way, index, first);
     return entry;
@@ -220,20 +220,20 @@ function cut(section: Section, entry: Entry): number {
   const [staying, attached] = splitLead(entry.lead);
   entry.lead = attached;
   const next = entries[index];
-  if (next) next.lead = joined(staying, next.lead, index === 0);
-  else section.end = joined(staying, section.end, true);
+  if (next) next.lead = joinLines(staying, next.lead, index === 0);
+  else section.end = joinLines(staying, section.end, true);
   return index;
 }
 
 /** Adjacent blank lines of two places become one. */
-function joined(staying: string, following: string, edge: boolean): string {
+function joinLines(staying: string, following: string, edge: boolean): string {
   const blank = staying.trim() === '';
   return blank && (edge || /^[ \t]*\r?\n/.test(following)) ? following : `${staying}${following}`;
 }
 
 function rename(entry: Entry, name: string): void {
   entry.name = name;
-  entry.key = quoted(name, quotesOf(entry.key));
+  entry.key = quoteText(name, quotesOf(entry.key));
 }
 
 /** Columns between a section and the first one in it. */

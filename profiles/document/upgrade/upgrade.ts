@@ -10,7 +10,7 @@ import type { ParsedDocument } from '../../../src/settings/parse.ts';
 import type { SettingPath } from '../../../src/settings/settings.gen.ts';
 import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
-import { parsedSource, READ_AS_JSON } from '../source.ts';
+import { parseSource, READ_AS_JSON } from '../source.ts';
 import { flow } from '../write.ts';
 import { withoutReferences } from '../written-settings.ts';
 import { type Change, NEWEST, platformDependent, upgradeOf } from './changes.ts';
@@ -65,7 +65,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
   if (from === NEWEST) return { from, to: NEWEST, changes: [], platformDependent: [], notices: [], ...unchanged };
 
   const { changes, settings } = upgradeOf(old.settings, context.platform);
-  const after = await verifiedText(before, label, old, changes, settings, context);
+  const after = await verifyText(before, label, old, changes, settings, context);
   const masked = (text: string, document: ReadDocument) => withMaskedSecrets(text, document, secretsOf(old));
   return {
     from,
@@ -86,7 +86,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
  * Aliases stay if the result is right with them. If an anchor moved behind its alias, or changed, all are written out.
  * @throws RdError `ERR_PROFILE_INVALID` if no result can be verified.
  */
-async function verifiedText(
+async function verifyText(
   text: string,
   label: string,
   old: ReadDocument,
@@ -98,7 +98,7 @@ async function verifiedText(
   const input = { value, at: shape.settingsPointer, version: Number(old.settings.version), platform: context.platform };
   for (const start of [text, withoutAliases(text)]) {
     const after = rewritten({ ...input, text: start, changes });
-    const document = after && (await verified(after, text, old, settings, label, context));
+    const document = after && (await verifyRewrite(after, text, old, settings, label, context));
     if (after && document) return { ...after, document };
   }
   throw new RdError('ERR_PROFILE_INVALID', `${label} could not be upgraded in its current form; nothing was written`, {
@@ -110,7 +110,7 @@ async function verifiedText(
 }
 
 /** The new text as a document, if it means what the migration means and has all comments except those of removed settings. */
-async function verified(
+async function verifyRewrite(
   { text, dropped }: Rewritten,
   before: string,
   old: ReadDocument,
@@ -198,7 +198,7 @@ interface ReadDocument {
 /** Reads and checks a document as `rdctl validate` does, without looking up the secrets that it refers to. */
 async function readDocument(source: string | Uint8Array, label: string, context: CheckContext): Promise<ReadDocument> {
   const bytes = typeof source === 'string' ? Buffer.from(source) : source;
-  const parsed = parsedSource({ name: label, label, bytes, size: bytes.length }, READ_AS_JSON.both);
+  const parsed = parseSource({ name: label, label, bytes, size: bytes.length }, READ_AS_JSON.both);
   const findings: Finding[] = [...parsed.findings];
   const shape = readShape(parsed, reporter(parsed, findings));
   const document = { parsed, value: asObject(parsed.value), shape, settings: {}, findings };

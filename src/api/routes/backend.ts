@@ -10,7 +10,7 @@ import type { BackendState, Controllers, Power } from '../../reconcile/contract.
 import type { DesiredStore } from '../../state/desired-store.ts';
 import { callerOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import { documented } from '../route-doc.ts';
+import { withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 /** The port of the backend routes: state, shutdown and resets. */
@@ -34,7 +34,7 @@ export interface BackendPort {
 }
 
 const STATES = ['STOPPED', 'STARTING', 'STARTED', 'STOPPING', 'ERROR', 'DISABLED'] as const satisfies BackendState[];
-const GET_DOC = documented({
+const GET_DOC = withDoc({
   scope: 'read',
   summary: 'Get the state of the backend',
   replies: {
@@ -54,7 +54,7 @@ const GET_DOC = documented({
     },
   },
 });
-const PUT_DOC = documented({
+const PUT_DOC = withDoc({
   scope: 'write',
   summary: 'Start or stop the backend',
   description:
@@ -104,7 +104,7 @@ export function backendStateRoutes(app: FastifyInstance, port: BackendPort): voi
   });
 
   app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
-    const { power, locked } = requestedState(bytesOf(request));
+    const { power, locked } = parseState(bytesOf(request));
     if (power === 'stopped' && locked && (await port.isLockedByOther())) {
       // All that the compatible tool shows of such an answer.
       reply.raw.statusMessage = SNAPSHOT_OF_ANOTHER;
@@ -127,7 +127,7 @@ export function backendStateRoutes(app: FastifyInstance, port: BackendPort): voi
 }
 
 /** The compatible tool sends `locked` when it stops the backend for a snapshot. */
-function requestedState(bytes: Buffer): { power: Power; locked: boolean } {
+function parseState(bytes: Buffer): { power: Power; locked: boolean } {
   const value = parseJson(bytes);
   const state = isObject(value) ? value.vmState : undefined;
   const power = POWERS.get(state);
@@ -145,7 +145,7 @@ function requestedState(bytes: Buffer): { power: Power; locked: boolean } {
 export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: BackendPort): void {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
-      ...documented({
+      ...withDoc({
         scope: 'write',
         summary: 'Stop the backend and the service',
         ...(path.startsWith('/v0/') ? { unlisted: true as const } : {}),
@@ -166,7 +166,7 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: Backe
   }
 }
 
-const RESET_DOC = documented({
+const RESET_DOC = withDoc({
   scope: 'write',
   summary: 'Delete the cluster data, or all data of the backend',
   description:
@@ -201,7 +201,7 @@ const RESET_DOC = documented({
 /** `PUT /v1/k8s_reset`. */
 export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: BackendPort): void {
   app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
-    const { mode, ...rest } = requestedReset(bytesOf(request));
+    const { mode, ...rest } = parseReset(bytesOf(request));
     await resetBackend(mode, { ...rest, by: { how: 'reset', ...callerOf(request), ...rest.by } });
     return reply.type(TEXT_TYPE).send(TEXTS.resetDone[mode]);
   });
@@ -211,7 +211,7 @@ export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: BackendPo
  * Without a mode, the one that loses less. An unknown one must not delete anything. A client of the compatible interface does not say
  * whether it wants a snapshot.
  */
-function requestedReset(bytes: Buffer): {
+function parseReset(bytes: Buffer): {
   mode: ResetMode;
   snapshot: ResetRequest['snapshot'];
   by: { consent?: Consent };
@@ -229,7 +229,7 @@ function requestedReset(bytes: Buffer): {
   return { mode, snapshot: snapshot === true ? 'required' : snapshot === false ? 'none' : 'if possible', by };
 }
 
-const FACTORY_RESET_DOC = documented({
+const FACTORY_RESET_DOC = withDoc({
   scope: 'closed',
   summary: 'Remove this installation and exit',
   description:

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import type { Diagnostics } from '../../features/diagnostics/check.ts';
 import { defined, indentedJson } from '../../json.ts';
-import { documented, type JsonSchema } from '../route-doc.ts';
+import { type JsonSchema, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 const NAMES: JsonSchema = { type: 'array', items: { type: 'string' } };
@@ -59,7 +59,7 @@ export interface DiagnosticsPort {
 export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: DiagnosticsPort): void {
   app.get(
     '/v1/diagnostic_categories',
-    documented({
+    withDoc({
       scope: 'read',
       summary: 'Categories of checks',
       replies: { 200: { description: 'always', body: 'json', schema: NAMES, example: diagnostics.categories() } },
@@ -71,7 +71,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: Diagnos
 
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_ids',
-    documented({
+    withDoc({
       scope: 'read',
       summary: 'Checks of a category, including those that do not apply here',
       query: { category: { description: 'Name of the category (case-sensitive)', required: true } },
@@ -94,7 +94,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: Diagnos
 
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_checks',
-    documented({
+    withDoc({
       scope: 'read',
       summary: 'Results of the checks that apply here',
       query: {
@@ -114,7 +114,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: Diagnos
 
   app.post(
     '/v1/diagnostic_checks',
-    documented({
+    withDoc({
       scope: 'plan',
       summary: 'Run all checks that apply here, and wait for them',
       replies: { 200: { description: 'always', body: 'json', schema: REPORT } },

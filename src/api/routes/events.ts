@@ -4,7 +4,7 @@ import { RdError } from '../../errors.ts';
 import { EVENT_KINDS, type EventKind } from '../../events/event.ts';
 import { isObject } from '../../json.ts';
 import { createEventHub, type HubInput } from '../event-hub.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import { type StatusPort, statusDocument } from './status.ts';
 
 /** The port of the event stream, which sends the status, too. */
@@ -18,7 +18,7 @@ export function eventRoutes(app: FastifyInstance, port: EventsPort): void {
     status: () => JSON.stringify(statusDocument(port)),
   });
   const admit = createStreamLimit();
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'Stream what happens: changes, their outcomes, steps, drift, and the status',
     description:

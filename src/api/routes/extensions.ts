@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import type { Extensions } from '../../features/extensions/contract.ts';
 import { authorOf } from '../author.ts';
-import { documented, type ReplyDoc } from '../route-doc.ts';
+import { type ReplyDoc, withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 /** Why a request was refused, for display, percent-encoded; the body is that of the compatible interface. */
@@ -22,7 +22,7 @@ export interface ExtensionsPort {
 export function extensionRoutes(app: FastifyInstance, { extensions }: ExtensionsPort): void {
   app.get(
     '/v1/extensions',
-    documented({
+    withDoc({
       scope: 'read',
       summary: 'List the installed extensions by image name',
       replies: {
@@ -54,7 +54,7 @@ export function extensionRoutes(app: FastifyInstance, { extensions }: Extensions
 
   app.post(
     '/v1/extensions/install',
-    documented({
+    withDoc({
       scope: 'write',
       summary: 'Install an extension from an image, or another version of it',
       description: `An interim 102 is sent first. The header ${REASON} says why a request was refused, ${LEFT_OUT} which features of the extension are not supported.`,
@@ -80,7 +80,7 @@ export function extensionRoutes(app: FastifyInstance, { extensions }: Extensions
 
   app.post(
     '/v1/extensions/uninstall',
-    documented({
+    withDoc({
       scope: 'write',
       summary: 'Uninstall an extension',
       query: QUERY,

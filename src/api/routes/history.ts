@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { indentedJson } from '../../json.ts';
 import type { History } from '../../plan/history.gen.ts';
 import type { HistoryEntry } from '../../plan/history.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
-const DOC = documented({
+const DOC = withDoc({
   scope: 'read',
   summary: 'List the changes of settings, power, port forwards and extensions',
   description: 'Oldest first; secrets are masked. `rdctl history -o json` prints the same document.',

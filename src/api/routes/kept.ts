@@ -3,10 +3,10 @@ import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
 import type { Kept } from '../../plan/kept.gen.ts';
 import type { Watch } from '../../service/watch/watch.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
-const LIST_DOC = documented({
+const LIST_DOC = withDoc({
   scope: 'read',
   summary: 'List the kept profiles and what differs from them',
   description: 'The same list as `kept` in the status. A profile is kept by `POST /v2/apply` with `keep`.',
@@ -19,7 +19,7 @@ const LIST_DOC = documented({
   },
 });
 
-const RELEASE_DOC = documented({
+const RELEASE_DOC = withDoc({
   scope: 'write',
   summary: 'Stop keeping a profile',
   description: 'Settings stay as they are; they are no longer compared with it.',

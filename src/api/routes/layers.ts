@@ -4,7 +4,7 @@ import { indentedJson } from '../../json.ts';
 import { type LayerFacts, settingLayers } from '../../plan/layers.ts';
 import { BLOCK_NAMES } from '../../settings/blocks.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import { documented } from '../route-doc.ts';
+import { withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 const PROFILE = {
@@ -69,7 +69,7 @@ export interface LayersPort {
 
 /** `GET /v2/settings/layers`: the layers of all settings, and where each comes from. */
 export function layerRoutes(app: FastifyInstance, { layers, store, driver }: LayersPort): void {
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'List the layers of the effective settings',
     description: 'Built-in defaults, defaults profile, stored settings, locked profile. Secrets are masked.',

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
 import { pathOf } from '../error-handler.ts';
-import { type DescribedRoute, documented } from '../route-doc.ts';
+import { type DescribedRoute, withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 import type { ServiceFacts } from './status.ts';
 
@@ -57,7 +57,7 @@ export function listingRoutes(app: FastifyInstance): void {
 
 function list(app: FastifyInstance, path: string, summary: string, endpoints: readonly string[]): void {
   const body = Buffer.from(JSON.stringify(endpoints));
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary,
     description: 'Endpoints under /v2 are described in GET /v2/openapi.json.',
@@ -77,7 +77,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
 
 /** `GET /v1/about`: a sentence for display. */
 export function aboutRoutes(app: FastifyInstance): void {
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'What this API is',
     replies: { 200: { description: 'always', body: 'text', example: TEXTS.about } },
@@ -95,7 +95,7 @@ export function olderVersionRoutes(app: FastifyInstance): void {
   for (const { method, name, since } of ENDPOINTS) {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
     app.route({
-      ...documented({
+      ...withDoc({
         scope: 'read',
         summary: `Returns the path of this endpoint under /v1`,
         description: 'Nothing is done.',
@@ -129,7 +129,7 @@ export interface OpenApiPort {
 
 /** `GET /v2/openapi.json`: the description of this API, generated on request. */
 export function openApiRoutes(app: FastifyInstance, { about }: OpenApiPort, routes: readonly DescribedRoute[]): void {
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'This description of the API',
     replies: {

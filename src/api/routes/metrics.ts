@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { ServiceMetrics } from '../../service/metrics.ts';
-import { documented } from '../route-doc.ts';
+import { withDoc } from '../route-doc.ts';
 
 /** The text format of Prometheus. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -28,7 +28,7 @@ export function measureRequests(app: FastifyInstance, { metrics }: MetricsPort):
 
 /** `GET /v2/metrics`: for Prometheus. */
 export function metricsRoutes(app: FastifyInstance, { metrics }: MetricsPort): void {
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'Get counters and measurements in the text format of Prometheus',
     description: 'docs/metrics.md lists them.',

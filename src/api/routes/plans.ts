@@ -10,10 +10,10 @@ import type { Controllers } from '../../reconcile/contract.ts';
 import type { Planner } from '../../service/planner.ts';
 import type { Watch } from '../../service/watch/watch.ts';
 import { callerOf } from '../author.ts';
-import { definitionOf, merged } from '../document-schemas.ts';
+import { definitionOf, mergeSchemas } from '../document-schemas.ts';
 import { keepOf, windowOf } from '../keep.ts';
 import { createPlanTurns } from '../plan-turns.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import type { TokenHolder } from '../token-guard.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -22,10 +22,10 @@ const USUAL_WAIT = 3_000;
 const LONGEST_WAIT = 600_000;
 
 const PLAN_REQUEST = definitionOf('Plan', 'request');
-const PLAN_BODY = merged(PLAN_REQUEST, definitionOf('Apply', 'planOptions'));
-const APPLY_BODY = merged(PLAN_REQUEST, definitionOf('Apply', 'applyOptions'));
+const PLAN_BODY = mergeSchemas(PLAN_REQUEST, definitionOf('Apply', 'planOptions'));
+const APPLY_BODY = mergeSchemas(PLAN_REQUEST, definitionOf('Apply', 'applyOptions'));
 
-const PLAN_DOC = documented({
+const PLAN_DOC = withDoc({
   scope: 'plan',
   summary: 'Plan the changes that reach a desired state, with their cost',
   description:
@@ -54,7 +54,7 @@ const PLAN_DOC = documented({
 /** The port of the plan and apply routes. */
 export interface PlansPort {
   controllers: Pick<Controllers, 'look' | 'waitingFor'>;
-  planner: Pick<Planner, 'check' | 'warnings' | 'planFor' | 'live' | 'withCover' | 'write'>;
+  planner: Pick<Planner, 'check' | 'warnings' | 'planFor' | 'live' | 'withSafetySnapshot' | 'write'>;
   watch: Pick<Watch, 'plan' | 'apply'>;
   userFiles: Pick<FollowingIntegration, 'userFiles' | 'retry'>;
 }
@@ -69,7 +69,7 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const { maintenance, how = 'apply', kept, ...body } = call.body;
       const { query, token } = call;
       const limit = AbortSignal.timeout(waitOf(query));
-      const gone = disconnected(reply);
+      const gone = signalOfDisconnect(reply);
       const window = maintenance && windowOf(maintenance);
       const text = await turns.admit(token?.name, async (turn) => {
         const request = await turn(() => planner.check(body));
@@ -87,8 +87,8 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
           plan: watch.plan(planner.planFor(request, writer, facts), window),
           live: withLive ? { live: liveState(planner.live(), token) } : {},
         }));
-        const covered = await planner.withCover(plan, request, how);
-        return turn(() => indentedJson({ ...covered, ...live }));
+        const complete = await planner.withSafetySnapshot(plan, request, how);
+        return turn(() => indentedJson({ ...complete, ...live }));
       });
       return reply.type(JSON_TYPE).send(text);
     },
@@ -110,13 +110,13 @@ function waitOf(query: unknown): number {
 }
 
 /** Aborted when the client disconnects, and after the reply. */
-function disconnected({ raw }: FastifyReply): AbortSignal {
+function signalOfDisconnect({ raw }: FastifyReply): AbortSignal {
   const closed = new AbortController();
   raw.once('close', () => closed.abort());
   return closed.signal;
 }
 
-const APPLY_DOC = documented({
+const APPLY_DOC = withDoc({
   scope: 'write',
   summary: 'Apply a plan',
   description:
@@ -154,7 +154,7 @@ export function applyRoutes(app: FastifyInstance, { planner, watch, userFiles }:
       const by: Author = { how, ...callerOf(call), ...author };
       const written = keep
         ? await watch.apply(request, tag, { ...by, profile: keep.name }, keepOf(keep), onFailure, sources)
-        : await planner.write(request, tag, by, onFailure, sources, disconnected(reply));
+        : await planner.write(request, tag, by, onFailure, sources, signalOfDisconnect(reply));
       const sent = (await userFiles.retry()) ? [...written.sent, 'files' as const] : written.sent;
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written, sent };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));

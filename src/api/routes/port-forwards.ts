@@ -4,7 +4,7 @@ import type { PortForwards } from '../../features/port-forwards/manager.ts';
 import { indentedJson, isObject, type JsonObject } from '../../json.ts';
 import { authorOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import { documented, type JsonSchema } from '../route-doc.ts';
+import { type JsonSchema, withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const KEYS = ['namespace', 'service', 'k8sPort'] as const;
@@ -62,7 +62,7 @@ export interface PortForwardsPort {
 export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortForwardsPort): void {
   app.post(
     '/v1/port_forwarding',
-    documented({
+    withDoc({
       scope: 'write',
       summary: 'Forward a local port to a service of the cluster',
       description:
@@ -88,7 +88,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortFo
 
   app.delete(
     '/v1/port_forwarding',
-    documented({
+    withDoc({
       scope: 'write',
       summary: 'Stop forwarding to a service of the cluster',
       query: {
@@ -106,7 +106,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortFo
       },
     }),
     async (request, reply) => {
-      await portForwards.remove(namedForward(request), authorOf(request)).catch((cause: unknown) => {
+      await portForwards.remove(forwardOf(request), authorOf(request)).catch((cause: unknown) => {
         throw new RdError('ERR_BODY_INVALID', `${TEXTS.cannotDeleteForward}${reasonOf(cause)}`, { cause });
       });
       return reply.type(TEXT_TYPE).send(TEXTS.forwardDeleted);
@@ -115,7 +115,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortFo
 
   app.get(
     '/v2/port_forwards',
-    documented({
+    withDoc({
       scope: 'read',
       summary: 'List the desired port forwards and their state',
       replies: { 200: { description: 'always', body: 'json', schema: LIST } },
@@ -127,7 +127,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortFo
 
   app.post(
     '/v2/port_forwards',
-    documented({
+    withDoc({
       scope: 'write',
       summary: 'Set a port forward, even if the cluster is not running',
       description:
@@ -157,7 +157,7 @@ function forwardBody(request: FastifyRequest): JsonObject {
 }
 
 /** The forward in the query. Missing parameters are reported before repeated ones. */
-function namedForward({ query }: FastifyRequest): Record<(typeof KEYS)[number], string> {
+function forwardOf({ query }: FastifyRequest): Record<(typeof KEYS)[number], string> {
   const given: JsonObject = isObject(query) ? query : {};
   const missing = KEYS.find((name) => !given[name]);
   if (missing !== undefined) {

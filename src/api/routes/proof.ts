@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 /** 16 to 64 bytes. */
@@ -25,7 +25,7 @@ export function proofRoutes(
 ): void {
   let second = 0;
   let answered = 0;
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'Prove to a caller, without credentials, that this is the service of the connection file',
     description:

@@ -6,7 +6,7 @@ import type { Log } from '../../os/limited-log.ts';
 import { refuseTooLarge } from '../../plan/request-size.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
-import { decideProposal, decideUpdate, refusedUpdate, type UpdateContext } from '../../plan/settings-update.ts';
+import { decideProposal, decideUpdate, type UpdateContext, updateError } from '../../plan/settings-update.ts';
 import type { BackendState, Controllers } from '../../reconcile/contract.ts';
 import type { WriteCounters } from '../../reconcile/status-document.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
@@ -14,7 +14,7 @@ import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import type { DesiredSnapshot, DesiredStore, WriteResult } from '../../state/desired-store.ts';
 import { authorOfPut } from '../author.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
-import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
+import { type RouteDoc, schemaOf, withDoc } from '../route-doc.ts';
 import type { TokenHolder } from '../token-guard.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
@@ -70,7 +70,7 @@ const PUT_DOC = {
     503: { description: 'the service is shutting down', body: 'text' },
   },
 } as const satisfies RouteDoc;
-const LOCKED_DOC = documented({
+const LOCKED_DOC = withDoc({
   scope: 'read',
   summary: 'List the fields that an administrator has locked',
   replies: {
@@ -106,10 +106,10 @@ export function settingsRoutes(app: FastifyInstance, port: SettingsPort): void {
   const { store } = port;
   for (const url of ['/v1/settings', '/v0/settings']) {
     const older = url.startsWith('/v0/') ? ({ unlisted: true } as const) : {};
-    app.get(url, documented({ ...GET_DOC, ...older }), ({ token }, reply) => {
+    app.get(url, withDoc({ ...GET_DOC, ...older }), ({ token }, reply) => {
       sendSettings(reply, store.snapshot(), token);
     });
-    app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, port));
+    app.put(url, withDoc({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, port));
   }
   app.get('/v1/settings/locked', LOCKED_DOC, (_request, reply) => {
     reply.type(TEXT_TYPE).send(indentedJson(store.locks));
@@ -132,7 +132,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, port: S
     checkCondition(condition, before);
     const { desired } = before;
     const update = decideUpdate(payload, desired.settings, { ...port, locks: store.locks });
-    if (update.kind === 'refused') throw refusedUpdate(update.problems);
+    if (update.kind === 'refused') throw updateError(update.problems);
     const { ignored } = update;
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
@@ -184,7 +184,7 @@ const MORE = encodeURIComponent('…');
 function ignoredKeysHeader(keys: readonly string[]): string {
   let value = '';
   for (const key of keys) {
-    const next = `${value}${value === '' ? '' : ', '}${encoded(key)}`;
+    const next = `${value}${value === '' ? '' : ', '}${encodeKey(key)}`;
     if (next.length > LIMIT) return value === '' ? MORE : `${value}, ${MORE}`;
     value = next;
   }
@@ -192,11 +192,11 @@ function ignoredKeysHeader(keys: readonly string[]): string {
 }
 
 /** Lone surrogates, which have no encoding, become the replacement character. */
-function encoded(key: string): string {
+function encodeKey(key: string): string {
   return encodeURIComponent(Buffer.from(key).toString());
 }
 
-const PROPOSAL_DOC = documented({
+const PROPOSAL_DOC = withDoc({
   scope: 'plan',
   summary: 'List the proposed fields that would restart the backend or destroy cluster data',
   description: 'Changes nothing. No `version` is needed; older versions are not migrated.',

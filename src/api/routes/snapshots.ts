@@ -3,7 +3,7 @@ import { RdError } from '../../errors.ts';
 import type { Snapshots } from '../../features/snapshots/contract.ts';
 import { isObject } from '../../json.ts';
 import { bytesOf, parseJson } from '../body.ts';
-import { documented } from '../route-doc.ts';
+import { withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const RECORD = {
@@ -22,7 +22,7 @@ const REFUSED = {
 } as const;
 const NAME_QUERY = { name: { description: 'Name of the snapshot.', required: true } };
 
-const LIST_DOC = documented({
+const LIST_DOC = withDoc({
   scope: 'read',
   summary: 'List the complete snapshots, oldest first',
   replies: {
@@ -30,7 +30,7 @@ const LIST_DOC = documented({
     500: { description: 'the snapshot directory cannot be read', body: 'text' },
   },
 });
-const CREATE_DOC = documented({
+const CREATE_DOC = withDoc({
   scope: 'write',
   summary: 'Create a snapshot of the settings and all backend data',
   description:
@@ -50,13 +50,13 @@ const CREATE_DOC = documented({
   },
   replies: { 200: { description: 'complete', body: 'text', example: TEXTS.snapshotCreated }, 400: REFUSED },
 });
-const DELETE_DOC = documented({
+const DELETE_DOC = withDoc({
   scope: 'write',
   summary: 'Delete a snapshot',
   query: NAME_QUERY,
   replies: { 200: { description: 'deleted', body: 'text', example: TEXTS.snapshotDeleted }, 400: REFUSED },
 });
-const RESTORE_DOC = documented({
+const RESTORE_DOC = withDoc({
   scope: 'write',
   summary: 'Restore a snapshot',
   description:
@@ -70,7 +70,7 @@ const RESTORE_DOC = documented({
   },
   replies: { 200: { description: 'restored', body: 'text', example: TEXTS.snapshotRestored }, 400: REFUSED },
 });
-const CANCEL_DOC = documented({
+const CANCEL_DOC = withDoc({
   scope: 'write',
   summary: 'Cancel the snapshot operation in progress',
   description: 'Returns when the operation has been undone; the request that started it gets 400.',
@@ -89,7 +89,7 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: SnapshotsPor
   );
 
   app.post('/v1/snapshots', CREATE_DOC, async (request, reply) => {
-    const { name, description, stop } = requestedSnapshot(bytesOf(request));
+    const { name, description, stop } = parseSnapshot(bytesOf(request));
     await snapshots.create(name, description, { stop });
     return reply.type(TEXT_TYPE).send(TEXTS.snapshotCreated);
   });
@@ -111,7 +111,7 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: SnapshotsPor
 }
 
 /** Other members are ignored. */
-function requestedSnapshot(bytes: Buffer): { name: string; description: string; stop: boolean } {
+function parseSnapshot(bytes: Buffer): { name: string; description: string; stop: boolean } {
   const value = parseJson(bytes);
   const { name, description, stop = false } = isObject(value) ? value : {};
   if (!name) throw new RdError('ERR_BODY_INVALID', TEXTS.snapshotNameNeeded);

@@ -13,7 +13,7 @@ import {
 import type { Applies } from '../../service/applies.ts';
 import type { Watch } from '../../service/watch/watch.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import { documented, schemaOf } from '../route-doc.ts';
+import { schemaOf, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
 /** Facts that do not change while the service runs. */
@@ -51,7 +51,7 @@ export interface StatusPort {
 
 /** `GET /v2/status`: the document of `schemas/status.json`. */
 export function statusRoutes(app: FastifyInstance, port: StatusPort): void {
-  const doc = documented({
+  const doc = withDoc({
     scope: 'read',
     summary: 'Get the service, the desired state and the observed state',
     replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },

@@ -4,7 +4,7 @@ import { indentedJson, isObject, type JsonObject, type JsonValue } from '../../j
 import type { Platform } from '../../settings/field.ts';
 import { own } from '../../settings/own.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
-import { documented, type JsonSchema } from '../route-doc.ts';
+import { type JsonSchema, withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 /** Pages of the preferences. */
@@ -156,12 +156,12 @@ function recordSchema(whole: boolean): JsonSchema {
   });
 }
 
-const GET_DOC = documented({
+const GET_DOC = withDoc({
   scope: 'read',
   summary: 'Get the transient settings of the application windows',
   replies: { 200: { description: 'always', body: 'json', schema: recordSchema(true) } },
 });
-const PUT_DOC = documented({
+const PUT_DOC = withDoc({
   scope: 'write',
   summary: 'Change the transient settings of the application windows',
   description: 'Kept in memory until the service stops. Omitted members stay unchanged.',

@@ -13,7 +13,7 @@ import type { CallOptions, Client, Proposal, Server, ServiceClient, SettingsRepl
 import { ANY_HOST } from '../offline.ts';
 import { carryOutForeign } from './apply.ts';
 import { foreignPlan } from './plan.ts';
-import { keepState, keptState } from './previous.ts';
+import { keepState, readPreviousState } from './previous.ts';
 import { foreignProgress, type Progress } from './progress.ts';
 import { type ForeignSettings, readForeign, toForeign } from './shape.ts';
 
@@ -70,7 +70,7 @@ export function createForeignClient(plain: ServiceClient): Client & Pick<ApplyCl
     apply,
     shutdown,
     owner: `the running application (${connection.file ?? connection.host})`,
-    previous: { keep: keepState, request: keptState },
+    previous: { keep: keepState, request: readPreviousState },
     unsupported: async () => [],
     carryOut: (input, made) => carryOutForeign(client, input, made),
     settings: read,

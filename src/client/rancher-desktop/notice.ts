@@ -17,14 +17,16 @@ export async function noteOtherApplication(
   { globals, io }: Pick<Caller, 'globals' | 'io'>,
   what: string,
 ): Promise<void> {
-  const connection = await discover(globals, io.env, io.platform, { signal: () => io.signal }).catch(ignored);
+  const connection = await discover(globals, io.env, io.platform, { signal: () => io.signal }).catch(ignoreKnown);
   if (!connection?.foreign) return;
-  const answer = await createClient(connection).backendState({ timeoutMs: LOOK_MS, signal: io.signal }).catch(ignored);
+  const answer = await createClient(connection)
+    .backendState({ timeoutMs: LOOK_MS, signal: io.signal })
+    .catch(ignoreKnown);
   if (!answer) return;
   const where = connection.file === undefined ? '' : ` (${connection.file})`;
   io.err(`notice: ${COMPATIBLE.productName} is running${where}. ${what}\n`);
 }
 
-function ignored(error: unknown): undefined {
+function ignoreKnown(error: unknown): undefined {
   if (!(error instanceof RdError)) throw error;
 }

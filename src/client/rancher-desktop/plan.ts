@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
-import { assumed } from '../../plan/assumed.ts';
+import { assumeObserved } from '../../plan/assumed.ts';
 import type { BlastItem, Change, PlanRequest, Target } from '../../plan/change.ts';
 import type { Deed, PlannedDeed } from '../../plan/deed.ts';
 import { EXTENSIONS } from '../../plan/diff.ts';
@@ -57,13 +57,13 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
       request: withoutFields(request, blocked),
       ...{ live, ...DEFAULT_BLOCKS, locks, target, driver: ANY_DRIVER, lockedBy: 'the application' },
       power: 'started',
-      observed: assumed({ seen: undefined, last, driver: ANY_DRIVER, reason: 'only the application knows' }),
+      observed: assumeObserved({ seen: undefined, last, driver: ANY_DRIVER, reason: 'only the application knows' }),
       generation: 1,
     });
   const { tag: _, userFiles: __, ...base } = planned([]).plan;
   const known = base.changes.filter(({ path }) => path !== 'state').map((change) => withoutPlace(change, settings));
   const deedOf = (changes: readonly Change[]) => planned(changes.filter(({ blocked }) => blocked)).deed;
-  const { changes, answer, deed } = await judged(known, deedOf, facts);
+  const { changes, answer, deed } = await evaluateChanges(known, deedOf, facts);
   const power = powerChangeOf(request, vmState);
   if (power) changes.push(power);
   const pending = answer.kind === 'proposal' ? await pendingOf(facts) : [];
@@ -108,7 +108,7 @@ function blastRadiusOf(open: readonly Change[], interrupts: boolean): BlastItem[
  * The changes with their costs; those that the application does not permit are blocked. Any other rejection is an
  * invalid value, for which no plan can be made.
  */
-async function judged(
+async function evaluateChanges(
   changes: readonly Change[],
   deedOf: (changes: readonly Change[]) => Deed,
   facts: ForeignFacts,
@@ -134,15 +134,15 @@ function withoutPlace(change: Change, settings: ForeignSettings): Change {
   if (isBlockPath(change.path)) {
     const block = change.path.split('.')[0];
     const message = `The ${block} block is for rdctl; this application has no such settings.`;
-    return blockedBy(change, 'unsupported', message);
+    return blockChange(change, 'unsupported', message);
   }
   const field = settingAt(change.path);
   if (!field) return change;
   const message = absence(field.path, settings);
-  return message === undefined ? change : blockedBy(change, 'unsupported', message);
+  return message === undefined ? change : blockChange(change, 'unsupported', message);
 }
 
-function blockedBy(change: Change, by: 'lock' | 'unsupported', message: string): Change {
+function blockChange(change: Change, by: 'lock' | 'unsupported', message: string): Change {
   return { ...change, severity: 'none', reason: 'not available', blocked: { by, message } };
 }
 
@@ -160,7 +160,7 @@ function blockedByRefusal(change: Change, error: RdError, version: number): Chan
   if (change.blocked) return change;
   for (const line of error.message.split('\n')) {
     for (const [pattern, by] of REFUSALS) {
-      if (pattern.exec(line)?.[1] === foreignPlace(change.path, version)) return blockedBy(change, by, line);
+      if (pattern.exec(line)?.[1] === foreignPlace(change.path, version)) return blockChange(change, by, line);
     }
   }
   return change;

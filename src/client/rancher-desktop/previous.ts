@@ -29,7 +29,7 @@ export async function keepState(where: Pick<Places, 'state'>, before: Before, no
  * The request that undoes the last apply to a target. Throws `ERR_NOT_FOUND` when none is kept for it, `ERR_WRONG_TARGET` for the state of
  * another release, and `ERR_IO` for an unusable file.
  */
-export async function keptState(where: Pick<Places, 'state'>, target: Target): Promise<PlanRequest> {
+export async function readPreviousState(where: Pick<Places, 'state'>, target: Target): Promise<PlanRequest> {
   const file = fileOf(where, target);
   const text = await readIfThere(file);
   if (text === undefined) {

@@ -2,7 +2,7 @@ import { RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import { COMPATIBLE } from '../../product.ts';
-import { withoutHidden } from '../../settings/printable.ts';
+import { stripHidden } from '../../settings/printable.ts';
 import type { LifecycleClient, SettingsClient } from '../contract.ts';
 
 export interface ReadyWait {
@@ -34,7 +34,7 @@ export async function waitUntilReady({ client, sent, timeoutMs, clock, signal, s
     );
     if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in state ERROR.');
     if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
-    show(`The backend of ${COMPATIBLE.productName} is in state ${withoutHidden(state ?? 'unknown')}.`);
+    show(`The backend of ${COMPATIBLE.productName} is in state ${stripHidden(state ?? 'unknown')}.`);
     const left = deadline - clock.now();
     if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);
     await clock.sleep(Math.min(POLL_MS, left), signal);

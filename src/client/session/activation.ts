@@ -11,7 +11,7 @@ import { namesService, placesOf, type SessionIo } from './home.ts';
 const START_LIMIT_MS = 60_000;
 
 /** Whether the service manager has started the service of this home, which nothing had started, because it was used now. */
-export async function startedByUse(error: unknown, globals: ConnectionFlags, io: SessionIo): Promise<boolean> {
+export async function startForUse(error: unknown, globals: ConnectionFlags, io: SessionIo): Promise<boolean> {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || namesService(globals, io)) return false;
   return startByUse(io);
 }

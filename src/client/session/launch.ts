@@ -97,7 +97,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     // A service that waits for the last one to exit has a limit of its own.
     const late = clock.now() >= deadline && !(await exitingService(io));
     if (ended && (late || home === 'none' || home === 'left')) {
-      const error = await endedEarly(child);
+      const error = await earlyExitError(child);
       if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;
       // It did not yield to another application.
       await refuseRunning(here);
@@ -126,7 +126,7 @@ export async function launchStop(io: SessionIo): Promise<{ pid: number; gone(): 
   return {
     pid: child.pid,
     async gone() {
-      if (child.failed()) throw await endedEarly(child);
+      if (child.failed()) throw await earlyExitError(child);
       return child.ended();
     },
   };
@@ -190,7 +190,7 @@ async function answering(io: SessionIo): Promise<{ connection: Connection; pid: 
 }
 
 /** The final error of a service that exited, as an error of this command. */
-async function endedEarly(child: Detached): Promise<RdError> {
+async function earlyExitError(child: Detached): Promise<RdError> {
   const output = await child.output();
   const { code = 'ERR_NOT_READY', said = output.slice(Math.max(0, output.lastIndexOf('Error: '))) } =
     failureIn(output) ?? {};

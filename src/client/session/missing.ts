@@ -1,7 +1,7 @@
 import { type ErrorCode, RdError } from '../../errors.ts';
 import { steadyClock } from '../../os/clock.ts';
 import { systemCode } from '../../os/io-error.ts';
-import { withoutHidden } from '../../settings/printable.ts';
+import { stripHidden } from '../../settings/printable.ts';
 import { type Connection, staleText } from '../connection.ts';
 import type { ConnectionFlags } from '../discovery.ts';
 import { type HomeService, homeService } from '../home-service.ts';
@@ -169,7 +169,7 @@ export function leftoverText(
   const cut =
     interrupted === undefined
       ? ''
-      : `, unless it was stopped for an interrupted operation (${withoutHidden(interrupted)})`;
+      : `, unless it was stopped for an interrupted operation (${stripHidden(interrupted)})`;
   return `${who} exited without stopping its backend (driver ${driver}), which may still be running${cut}${advice}`;
 }
 

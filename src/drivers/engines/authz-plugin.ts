@@ -177,7 +177,7 @@ const QUERY = /^(?:[\w.~!$&'()*+,:@=/?-]|%[0-9A-Fa-f]{2})*$/;
 function targetOf(uri: string): { path: string; query: string; escaped: boolean } | undefined {
   const mark = uri.indexOf('?');
   const [, written] = PATH.exec(mark === -1 ? uri : uri.slice(0, mark)) ?? [];
-  const path = written === undefined ? undefined : unescaped(written);
+  const path = written === undefined ? undefined : unescapeText(written);
   if (written === undefined || path === undefined) return undefined;
   if (posix.normalize(path) !== path || path.endsWith('/') || CONTROL.test(path)) return undefined;
   return { path, query: mark === -1 ? '' : uri.slice(mark + 1), escaped: path !== written };
@@ -188,12 +188,12 @@ const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** Undefined unless every parser extracts the same names and values. */
 function parametersOf(query: string): URLSearchParams | undefined {
-  if (!QUERY.test(query) || unescaped(query) === undefined) return undefined;
+  if (!QUERY.test(query) || unescapeText(query) === undefined) return undefined;
   const parameters = new URLSearchParams(query);
   return new Set(parameters.keys()).size === parameters.size ? parameters : undefined;
 }
 
-function unescaped(text: string): string | undefined {
+function unescapeText(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

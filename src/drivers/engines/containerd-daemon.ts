@@ -47,7 +47,7 @@ const DISABLED = [
 ];
 
 /** A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */
-function quoted(text: string): string {
+function quoteToml(text: string): string {
   return JSON.stringify(text);
 }
 
@@ -70,15 +70,15 @@ export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): s
   const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
   return [
     'version = 2',
-    `root = ${quoted(places.root)}`,
-    `state = ${quoted(places.state)}`,
-    `disabled_plugins = [${disabled.map(quoted).join(', ')}]`,
+    `root = ${quoteToml(places.root)}`,
+    `state = ${quoteToml(places.state)}`,
+    `disabled_plugins = [${disabled.map(quoteToml).join(', ')}]`,
     '[grpc]',
-    `  address = ${quoted(places.socket)}`,
+    `  address = ${quoteToml(places.socket)}`,
     '  uid = 0',
     '  gid = 0',
     '[ttrpc]',
-    `  address = ${quoted(`${places.socket}.ttrpc`)}`,
+    `  address = ${quoteToml(`${places.socket}.ttrpc`)}`,
     '[debug]',
     '  address = ""',
     '  level = "info"',
@@ -89,13 +89,13 @@ export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): s
 
 function podLines({ configuration, plugins }: PodNetwork): string[] {
   return [
-    `[plugins.${quoted(CRI)}]`,
-    `  sandbox_image = ${quoted(SANDBOX_IMAGE)}`,
+    `[plugins.${quoteToml(CRI)}]`,
+    `  sandbox_image = ${quoteToml(SANDBOX_IMAGE)}`,
     // The port that k3s' own containerd uses. A random one would be forwarded as a user program's port.
-    `  stream_server_port = ${quoted(STREAM_PORT)}`,
-    `  [plugins.${quoted(CRI)}.cni]`,
-    `    conf_dir = ${quoted(configuration)}`,
-    `    bin_dir = ${quoted(plugins)}`,
+    `  stream_server_port = ${quoteToml(STREAM_PORT)}`,
+    `  [plugins.${quoteToml(CRI)}.cni]`,
+    `    conf_dir = ${quoteToml(configuration)}`,
+    `    bin_dir = ${quoteToml(plugins)}`,
   ];
 }
 
@@ -106,8 +106,8 @@ export function hostsFile({ hosts }: ContainerdPlaces): string {
 
 /** Routes every request to the gateway; also sets `server`, or clients would fall back to the registry itself. */
 export function hostsConfig({ port, secret }: Gateway): string {
-  const address = quoted(`http://127.0.0.1:${port}`);
-  const cookie = `  Cookie = ${quoted(secretCookie(secret))}`;
+  const address = quoteToml(`http://127.0.0.1:${port}`);
+  const cookie = `  Cookie = ${quoteToml(secretCookie(secret))}`;
   return [
     `server = ${address}`,
     '[header]',

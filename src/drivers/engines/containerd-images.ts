@@ -42,10 +42,10 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
   }
 
   async function documentOf(digest: unknown, signal: AbortSignal): Promise<JsonObject> {
-    if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) throw damaged('a digest is missing');
+    if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) throw damageError('a digest is missing');
     const value = parseObject((await bytesOf(content(digest, signal), DOCUMENT_BYTES)).toString('utf8'));
     if (value) return value;
-    throw damaged(`${digest} is not a JSON object`);
+    throw damageError(`${digest} is not a JSON object`);
   }
 
   /** The manifest of an index for this machine's platform. */
@@ -59,7 +59,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
         each.platform.os === 'linux' &&
         each.platform.architecture === ARCHITECTURE,
     );
-    if (!match) throw damaged(`it has nothing for linux/${ARCHITECTURE}`);
+    if (!match) throw damageError(`it has nothing for linux/${ARCHITECTURE}`);
     return documentOf(match.digest, signal);
   }
 
@@ -91,7 +91,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
       const { config } = await documentOf(isObject(manifest.config) ? manifest.config.digest : undefined, signal);
       const layers = (Array.isArray(manifest.layers) ? manifest.layers : []).map((layer) => {
         const layerDigest = isObject(layer) ? layer.digest : undefined;
-        if (typeof layerDigest !== 'string') throw damaged('a layer has no digest');
+        if (typeof layerDigest !== 'string') throw damageError('a layer has no digest');
         return layerDigest;
       });
       const archive = await readLayers(layers.length, (layer) => content(layers[layer] ?? '', signal));
@@ -100,7 +100,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
   };
 }
 
-function damaged(what: string): RdError {
+function damageError(what: string): RdError {
   return new RdError('ERR_DRIVER_FAILED', `the image cannot be read: ${what}`);
 }
 

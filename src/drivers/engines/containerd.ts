@@ -14,7 +14,7 @@ import {
 } from './containerd-daemon.ts';
 import { containerdImages, PODS } from './containerd-images.ts';
 import { engineRecord } from './engine-record.ts';
-import { adoptGuard, endedPrograms, engineSteps } from './engine-steps.ts';
+import { adoptGuard, engineSteps, statusWithoutPrograms } from './engine-steps.ts';
 import { registryGateway } from './gateways.ts';
 import { pullGuard } from './pull-guard.ts';
 
@@ -42,7 +42,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     const started = await record.read();
     if (started === undefined) return { state: 'stopped' };
-    const ended = await endedPrograms(shell, [daemon.program], area);
+    const ended = await statusWithoutPrograms(shell, [daemon.program], area);
     if (ended) return ended;
     if (started === 'unreadable') {
       return { state: 'unresponsive', message: 'the start record of containerd is damaged' };

@@ -87,7 +87,7 @@ export async function adoptGuard(
  * The state of an engine with a record when not all of its programs run: stopped when it left no trace, as after a restart of the
  * machine, else broken, for a stop to clear. Undefined when they all run.
  */
-export async function endedPrograms(
+export async function statusWithoutPrograms(
   shell: Shell,
   programs: readonly Program[],
   area: EngineArea,

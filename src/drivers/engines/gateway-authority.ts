@@ -114,9 +114,9 @@ function certify({ subject, publicKey, authorityKey, from, to, extensions }: Req
     version: Version.v3,
     serialNumber: bytes(serial),
     signature: ECDSA_SHA256,
-    issuer: named(AUTHORITY_NAME),
+    issuer: nameOfCommon(AUTHORITY_NAME),
     validity: new Validity({ notBefore: new Date(from), notAfter: new Date(to) }),
-    subject: named(subject),
+    subject: nameOfCommon(subject),
     subjectPublicKeyInfo: AsnConvert.parse(publicKey.export({ type: 'spki', format: 'der' }), SubjectPublicKeyInfo),
     extensions: new Extensions(extensions),
   });
@@ -133,7 +133,7 @@ function certify({ subject, publicKey, authorityKey, from, to, extensions }: Req
   return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n');
 }
 
-function named(commonName: string): Name {
+function nameOfCommon(commonName: string): Name {
   const value = new AttributeValue({ utf8String: commonName });
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
 }

@@ -36,7 +36,7 @@ export function outboundProxy(parts: GuardParts): Server {
   });
   const tunnels = new WeakMap<object, Tunnel>();
   const inside = createServer((request, response) => {
-    encrypted(request, response, tunnels.get(request.socket), parts).catch((error: Error) =>
+    answerEncrypted(request, response, tunnels.get(request.socket), parts).catch((error: Error) =>
       denyRegistry(response, 502, error.message),
     );
   });
@@ -101,7 +101,7 @@ async function connectTunnel(
 }
 
 /** A request inside a tunnel. */
-async function encrypted(
+async function answerEncrypted(
   request: IncomingMessage,
   response: ServerResponse,
   tunnel: Tunnel | undefined,

@@ -5,7 +5,7 @@ import type { EngineArea, EngineNetwork, PlacedFile, Shell } from '../shell.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { engineRecord } from './engine-record.ts';
-import { adoptGuard, type EngineProgram, endedPrograms, engineSteps, startReady } from './engine-steps.ts';
+import { adoptGuard, type EngineProgram, engineSteps, startReady, statusWithoutPrograms } from './engine-steps.ts';
 import { EVENTS_HELLO, followedWorkload } from './followed-workload.ts';
 import { outboundProxy } from './gateways.ts';
 import { getMoby, healthyVersion, mobyWorkload, usesSnapshotter } from './moby-api.ts';
@@ -65,7 +65,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   async function observe(signal: AbortSignal, how: Look = 'full'): Promise<EngineStatus> {
     const started = await record.read();
     if (started === undefined) return { state: 'stopped' };
-    const ended = await endedPrograms(shell, [containerd.program, dockerd], area);
+    const ended = await statusWithoutPrograms(shell, [containerd.program, dockerd], area);
     if (ended) return ended;
     if (started === 'unreadable') {
       return { state: 'unresponsive', message: 'the start record of moby is damaged' };

@@ -27,7 +27,7 @@ const CONNECT_MS = 30_000;
 const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
 
 export function createRegistryDialer(environment: Environment): RegistryDialer {
-  const trusted = trustedCertificates(environment);
+  const trusted = readTrustedCertificates(environment);
   return {
     async connect({ host, port, tls, mayBeLocal }) {
       const proxy = proxyFor(environment, { host, port, tls });
@@ -116,7 +116,7 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   };
   return new Promise((resolve, reject) => {
     const call = request({ method: 'CONNECT', path: authority, headers, createConnection: () => socket });
-    const timer = setTimeout(() => call.destroy(timedOut()), CONNECT_MS);
+    const timer = setTimeout(() => call.destroy(timeoutError()), CONNECT_MS);
     call.on('error', (cause) => {
       clearTimeout(timer);
       reject(new Error(`the proxy ${at.host}:${at.port} failed: ${cause.message}`, { cause }));
@@ -135,7 +135,7 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   });
 }
 
-function timedOut(): Error {
+function timeoutError(): Error {
   return new Error(`no response within ${CONNECT_MS / 1000} s`);
 }
 
@@ -145,7 +145,7 @@ function waitForConnection<S extends Socket>(socket: S, host: string, port: numb
       clearTimeout(timer);
       reject(new Error(`${host}:${port} cannot be reached: ${cause.message}`, { cause }));
     };
-    const timer = setTimeout(() => socket.destroy(timedOut()), CONNECT_MS);
+    const timer = setTimeout(() => socket.destroy(timeoutError()), CONNECT_MS);
     socket.on('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);
@@ -170,7 +170,7 @@ async function registryCertificates(host: string, port: number) {
   return { authorities, ...(cert.length > 0 && key.length > 0 ? { cert, key } : {}) };
 }
 
-async function trustedCertificates(environment: Environment): Promise<string[]> {
+async function readTrustedCertificates(environment: Environment): Promise<string[]> {
   for (const file of [environment.SSL_CERT_FILE, ...BUNDLES]) {
     const text = file ? await readFile(file, 'utf8').catch(() => undefined) : undefined;
     if (text?.includes('BEGIN CERTIFICATE')) return [...rootCertificates, text];

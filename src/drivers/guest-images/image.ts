@@ -66,13 +66,13 @@ export function manifestText(manifest: ImageManifest): string {
   // Omitted when absent, so that older images keep their digests.
   const optional = {
     ...(features.length > 0 ? { features } : {}),
-    ...(source ? { source: orderedSource(source) } : {}),
+    ...(source ? { source: orderSource(source) } : {}),
   };
   const ordered = Object.fromEntries(IMAGE_FILES.map((file) => [file, files[file]]));
   return `${JSON.stringify({ format, name, architecture, created, rootBytes, ...optional, files: ordered }, undefined, 2)}\n`;
 }
 
-function orderedSource({ suite, kernel, recipe, packages }: ImageSource): ImageSource {
+function orderSource({ suite, kernel, recipe, packages }: ImageSource): ImageSource {
   return { suite, kernel, recipe, packages: packages.map(({ name, version, sha256 }) => ({ name, version, sha256 })) };
 }
 
@@ -98,7 +98,7 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
   if (!Array.isArray(features) || !features.every(isWord)) return { problem: 'its features are not a list of words' };
   const from = source === undefined ? undefined : parseSource(source);
   if (source !== undefined && from === undefined) return { problem: 'its source is invalid' };
-  const read = isObject(files) ? IMAGE_FILES.map((file) => storedFile(files[file])) : [];
+  const read = isObject(files) ? IMAGE_FILES.map((file) => parseStoredFile(files[file])) : [];
   const [kernel, initrd, disk] = read;
   if (!kernel || !initrd || !disk)
     return { problem: `it does not name ${IMAGE_FILES.join(', ')} with size and sha256` };
@@ -112,7 +112,7 @@ function parseSource(value: JsonValue): ImageSource | undefined {
   if (!isWord(suite) || !isWord(kernel) || !isSha256(recipe)) return undefined;
   if (!Array.isArray(packages)) return undefined;
   const list: unknown[] = packages;
-  return list.every(isPackage) ? orderedSource({ suite, kernel, recipe, packages: list }) : undefined;
+  return list.every(isPackage) ? orderSource({ suite, kernel, recipe, packages: list }) : undefined;
 }
 
 /** Whether a value is a package with a name and version as Debian writes them. */
@@ -136,7 +136,7 @@ function isSha256(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
-function storedFile(value: JsonValue | undefined): StoredFile | undefined {
+function parseStoredFile(value: JsonValue | undefined): StoredFile | undefined {
   if (!isObject(value)) return undefined;
   const { name, bytes, sha256 } = value;
   // The names must not lead out of the image directory.

@@ -158,9 +158,9 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
       });
       await writeFileAtomic(join(directory, OWNER), JSON.stringify(await processes.self()));
       const sums = async (names: Readonly<Record<ImageFile, string>>, signal: AbortSignal) => ({
-        kernel: await summed(directory, names.kernel, signal),
-        initrd: await summed(directory, names.initrd, signal),
-        disk: await summed(directory, names.disk, signal),
+        kernel: await hashFile(directory, names.kernel, signal),
+        initrd: await hashFile(directory, names.initrd, signal),
+        disk: await hashFile(directory, names.disk, signal),
       });
       return {
         directory,
@@ -189,11 +189,11 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     async verify({ directory, files, name }, signal) {
       for (const file of IMAGE_FILES) {
         const expected = files[file];
-        const actual = await summed(directory, expected.name, signal).catch((cause: unknown) => {
+        const actual = await hashFile(directory, expected.name, signal).catch((cause: unknown) => {
           signal.throwIfAborted();
-          throw damaged(name, join(directory, expected.name), cause);
+          throw damageError(name, join(directory, expected.name), cause);
         });
-        if (actual.sha256 !== expected.sha256) throw damaged(name, join(directory, expected.name));
+        if (actual.sha256 !== expected.sha256) throw damageError(name, join(directory, expected.name));
       }
     },
     async verifyDisk({ directory, files, name }) {
@@ -211,7 +211,7 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
   };
 }
 
-async function summed(directory: string, name: string, signal: AbortSignal): Promise<StoredFile> {
+async function hashFile(directory: string, name: string, signal: AbortSignal): Promise<StoredFile> {
   const path = join(directory, name);
   const hash = createHash('sha256');
   try {
@@ -227,7 +227,7 @@ async function summed(directory: string, name: string, signal: AbortSignal): Pro
 const REPLACE =
   'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on separate disks.';
 
-function damaged(name: string, path: string, cause?: unknown): RdError {
+function damageError(name: string, path: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} has changed`, {
     ...defined({ cause }),
     advice: REPLACE,

@@ -136,7 +136,7 @@ async function writeFile(out: Pack, names: readonly FileToExtract[], body: Async
 /** The entries of one layer, with any compression. Throws `ERR_DRIVER_FAILED` for an unreadable one. */
 async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   const reader = tarReader();
-  const source = Readable.from(bounded(unpacked(archive)));
+  const source = Readable.from(limitSize(unpack(archive)));
   source.on('error', (error) => reader.destroy(error));
   source.pipe(reader);
   try {
@@ -156,11 +156,11 @@ async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<En
   }
 }
 
-async function* unpacked(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+async function* unpack(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const chunks = archive[Symbol.asyncIterator]();
   const first = await chunks.next();
   if (first.done) return;
-  const all = Readable.from(joined(first.value, chunks));
+  const all = Readable.from(joinChunks(first.value, chunks));
   const tool = decompressor(first.value);
   if (!tool) {
     yield* all;
@@ -174,7 +174,7 @@ async function* unpacked(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
   }
 }
 
-async function* joined(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+async function* joinChunks(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
     yield first;
     for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
@@ -198,7 +198,7 @@ function decompressor(start: Uint8Array) {
   });
 }
 
-async function* bounded(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+async function* limitSize(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let size = 0;
   for await (const chunk of bytes) {
     size += chunk.length;

@@ -58,18 +58,18 @@ export function invalidMetadata(id: string, cause: unknown): RdError {
 }
 
 /** `what` is one of the wire texts: `Could not copy icon file /icon.svg`. */
-export function failedInstall(id: string, what: string, cause: unknown): RdError {
+export function installError(id: string, what: string, cause: unknown): RdError {
   return new RdError('ERR_EXTENSION_INVALID', `The image ${id} failed to install: ${what}`, { cause });
 }
 
-export function notAllowed(id: string, why: string, advice: string): RdError {
+export function notAllowedError(id: string, why: string, advice: string): RdError {
   return new RdError('ERR_FORBIDDEN', `The image ${id} is not an allowed extension`, {
     cause: new RdError('ERR_FORBIDDEN', why, { advice }),
   });
 }
 
 /** Any error without a specific response. */
-export function otherwiseFailed(cause: unknown): RdError {
+export function internalError(cause: unknown): RdError {
   return new RdError('ERR_INTERNAL', 'Internal Server Error', { cause });
 }
 

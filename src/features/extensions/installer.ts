@@ -5,7 +5,7 @@ import { defined } from '../../json.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { ExtensionsInput, RunningEngine } from './contract.ts';
-import { invalidMetadata, otherwiseFailed } from './contract.ts';
+import { internalError, invalidMetadata } from './contract.ts';
 import { idOf } from './directory.ts';
 import type { Metadata } from './metadata.ts';
 import { registryTags } from './registry-tags.ts';
@@ -40,7 +40,7 @@ export async function tagFor(
     },
   );
   const tag = chooseTag([...new Set([...offered, ...local])]);
-  if (tag === undefined) throw otherwiseFailed(noTag(image, failure));
+  if (tag === undefined) throw internalError(noTag(image, failure));
   if (failure)
     log('warn', 'the registry did not list tags; chose among those of the engine', { image: image.name, failure });
   return tag;
@@ -64,13 +64,13 @@ export async function fetchImage(
   try {
     if (!(await images.has(reference, signal))) await images.pull(reference, signal);
   } catch (error) {
-    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, fetchFailed(error));
+    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, fetchError(error));
     throw error;
   }
 }
 
 /** The compatible text mentions metadata, although none was read. */
-function fetchFailed(error: RdError): RdError {
+function fetchError(error: RdError): RdError {
   const missing = error.code === 'ERR_NOT_FOUND' ? 'Check the name and the tag of the image.' : undefined;
   const advice = error.advice ?? missing;
   return new RdError(error.code, `its image could not be fetched: ${error.message}`, {
@@ -123,7 +123,7 @@ async function runCompanion(
     return [...metadata.leftOut, `the container of vm.image is not started: ${name} keeps none running for extensions`];
   }
   await startCompanion({ images, companions }, key, service, signal).catch((error: unknown) => {
-    throw error instanceof RdError && error.code !== 'ERR_CANCELLED' ? otherwiseFailed(error) : error;
+    throw error instanceof RdError && error.code !== 'ERR_CANCELLED' ? internalError(error) : error;
   });
   return metadata.leftOut;
 }

@@ -4,7 +4,7 @@ import type { Origin } from '../../plan/history.ts';
 import { type ExtensionImage, parseExtensionImage, permits } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
-import { notAllowed, otherwiseFailed, reasonOf } from './contract.ts';
+import { internalError, notAllowedError, reasonOf } from './contract.ts';
 import { type ExtensionRecord, idOf } from './directory.ts';
 import { fetchImage, placeExtension, removeExtension, startCompanion, tagFor } from './installer.ts';
 import { parseMetadata } from './metadata.ts';
@@ -44,7 +44,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
 
   async function install(id: string, origin?: Origin): Promise<Installed> {
     const image = parseExtensionImage(id);
-    if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
+    if (!image) throw notAllowedError(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
     checkAllowed(id, image, input);
     const engine = imageEngine(input.engine());
     const tag = image.tag ?? (await tagFor(image, engine.images, input, signal));
@@ -120,7 +120,7 @@ async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Pr
 function checkAllowed(id: string, image: ExtensionImage, { settings }: Pick<ExtensionsInput, 'settings'>): void {
   const { allowed } = settings();
   if (!allowed.enabled || permits(allowed.list, image)) return;
-  throw notAllowed(
+  throw notAllowedError(
     id,
     'application.extensions.allowed.list has no entry for it',
     'Add one to that list, or ask your administrator.',
@@ -145,14 +145,14 @@ function imageEngine(engine: RunningEngine | undefined): RunningEngine & Require
     throw new RdError('ERR_NOT_READY', 'The container engine is not running, and an extension comes out of an image.');
   }
   const { images } = engine;
-  if (!images) throw otherwiseFailed(new RdError('ERR_DRIVER_TERMINAL', `${engine.name} cannot be queried for images`));
+  if (!images) throw internalError(new RdError('ERR_DRIVER_TERMINAL', `${engine.name} cannot be queried for images`));
   return { ...engine, images };
 }
 
 /** Passes errors that have a response of their own; wraps the rest and keeps the cause. */
 function wireError(error: unknown): never {
   const known = ['ERR_EXTENSION_INVALID', 'ERR_FORBIDDEN', 'ERR_NOT_READY', 'ERR_SETTING_LOCKED', 'ERR_INTERNAL'];
-  if (error instanceof RdError && !known.includes(error.code)) throw otherwiseFailed(error);
+  if (error instanceof RdError && !known.includes(error.code)) throw internalError(error);
   throw error;
 }
 

@@ -5,7 +5,7 @@ import { RdError } from '../../errors.ts';
 import { parseExtensionImage } from '../../settings/extension-image.ts';
 import type { Platform } from '../../settings/field.ts';
 import { fullName } from '../../settings/image-reference.ts';
-import { failedInstall, invalidMetadata } from './contract.ts';
+import { installError, invalidMetadata } from './contract.ts';
 import { type Budget, extract, fullBudget, readFileOf } from './extract.ts';
 import { METADATA_LIMIT, type Metadata, OWN_IMAGE, parseMetadata } from './metadata.ts';
 
@@ -81,7 +81,7 @@ function copier({ image, id, directory }: StagingInput, budget: Budget) {
     } catch (error) {
       // A full disk or an unreachable engine is not the image's fault.
       if (!(error instanceof RdError) || error.code !== 'ERR_EXTENSION_INVALID') throw error;
-      throw failedInstall(id, `Could not copy ${what}`, error);
+      throw installError(id, `Could not copy ${what}`, error);
     }
   };
 }

@@ -121,7 +121,7 @@ async function edit(
     await editUserFile(file, inBytes, options);
     return;
   }
-  await locked(file, sleep, () => editUserFile(file, inBytes, options));
+  await withFileLock(file, sleep, () => editUserFile(file, inBytes, options));
   // The lock was in the directory of a removed file until now.
   await removeEmptyDirectories(file, options.within);
 }
@@ -135,7 +135,11 @@ function textOf(bytes: string): string {
 }
 
 /** With the lock file that kubectl uses for the same purpose. */
-async function locked(file: string, sleep: (ms: number) => Promise<void>, work: () => Promise<unknown>): Promise<void> {
+async function withFileLock(
+  file: string,
+  sleep: (ms: number) => Promise<void>,
+  work: () => Promise<unknown>,
+): Promise<void> {
   const lock = `${file}.lock`;
   await makeDirectory(dirname(file));
   for (let tries = 1; ; tries += 1) {

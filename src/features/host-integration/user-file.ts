@@ -9,7 +9,7 @@ import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRegular } from '../../os/regular-file.ts';
 import { run } from '../../os/run.ts';
 import type { UserFileChange } from '../../plan/user-files.ts';
-import { fileBehind, REPLACE_ADVICE, refused, replaceableFacts } from '../../state/linked-file.ts';
+import { fileBehind, REPLACE_ADVICE, refusalError, replaceableFacts } from '../../state/linked-file.ts';
 import { exposureOf } from '../../state/ownership.ts';
 
 /** Bytes: larger files are not searched for our content. */
@@ -149,7 +149,7 @@ async function replace(file: string, existing: BigIntStats, text: string, operat
       await operations.write(temporary, text, 0o600);
       const made = await lstat(temporary, { bigint: true });
       if (made.uid !== existing.uid || made.gid !== existing.gid || made.mode !== existing.mode) {
-        throw refused(file, 'its owner and permissions cannot be kept');
+        throw refusalError(file, 'its owner and permissions cannot be kept');
       }
       await expectUnchanged(file, existing);
       await operations.rename(temporary, file);
@@ -164,7 +164,7 @@ async function replace(file: string, existing: BigIntStats, text: string, operat
 async function expectUnchanged(file: string, existing: BigIntStats): Promise<void> {
   const now = await lstat(file, { bigint: true });
   if (now.ino !== existing.ino || now.mtimeNs !== existing.mtimeNs || now.size !== existing.size) {
-    throw refused(file, 'another program is changing it');
+    throw refusalError(file, 'another program is changing it');
   }
 }
 

@@ -83,7 +83,7 @@ async function connectClient(
 
 function listen(server: Server, hostPort: number): Promise<number> {
   return new Promise((done, fail) => {
-    server.once('error', (error) => fail(refused(hostPort, error)));
+    server.once('error', (error) => fail(refusalError(hostPort, error)));
     server.listen({ host: HOST, port: hostPort, exclusive: true }, () => {
       const address = server.address();
       done(typeof address === 'object' && address !== null ? address.port : hostPort);
@@ -91,7 +91,7 @@ function listen(server: Server, hostPort: number): Promise<number> {
   });
 }
 
-function refused(port: number, cause: Error): RdError {
+function refusalError(port: number, cause: Error): RdError {
   const code = 'code' in cause ? String(cause.code) : '';
   if (code === 'EADDRINUSE')
     return new RdError('ERR_PORT_IN_USE', `${HOST}:${port} is in use by another program`, {

@@ -12,22 +12,22 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { Places } from '../../state/places.ts';
 import { type FileHost, loadSettings } from '../../state/settings-file.ts';
-import type { Covers, Snapshots } from './contract.ts';
-import { coverRecord } from './cover-record.ts';
+import type { SafetySnapshots, Snapshots } from './contract.ts';
 import { journalFile } from './journal.ts';
 import { createKeptState } from './kept-state.ts';
 import { createLossGuard, type LossGuard, type LossHistory } from './loss-guard.ts';
 import { createProof } from './proof.ts';
 import type { Recovered } from './recovery.ts';
 import { createResets, type Resets } from './resets.ts';
+import { safetySnapshotRecord } from './safety-snapshot-record.ts';
 import { createSnapshots } from './snapshots.ts';
 import { type SwapOperations, swapOperations } from './swap.ts';
-import { copyRecord, recordedCopy } from './tree.ts';
+import { copyRecord, recordCopies } from './tree.ts';
 
 /** Everything that works on the data of the stopped backend: snapshots and resets. */
 export interface BackendData {
   snapshots: Snapshots;
-  covers: Covers;
+  safetySnapshots: SafetySnapshots;
   /** The work of `PUT /v1/k8s_reset`. */
   reset: Resets;
   mayDelete: LossGuard['mayDelete'];
@@ -61,7 +61,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
   const closing = new AbortController();
   const desired = () => store.snapshot().desired;
   const journal = journalFile(places);
-  const copy = recordedCopy(copyRecord(places));
+  const copy = recordCopies(copyRecord(places));
   const keptState = createKeptState({
     kept: driver.keeps,
     journalFile: journal,
@@ -81,19 +81,19 @@ export function createBackendData(input: BackendDataInput): BackendData {
     proof,
     readSettings: (file) => restoredSettings(file, { host, driver, store }),
     copy,
-    coverRecord: coverRecord(places),
-    ofCovers: { entries: input.history.entries, notice, ...defined({ since: input.since }) },
+    safetySnapshotRecord: safetySnapshotRecord(places),
+    safetySnapshotInput: { entries: input.history.entries, notice, ...defined({ since: input.since }) },
     log,
   });
-  const { covers } = snapshots;
-  const guard = createLossGuard({ ...input, covers, closing: closing.signal });
+  const { safetySnapshots } = snapshots;
+  const guard = createLossGuard({ ...input, safetySnapshots, closing: closing.signal });
   proof.watch();
   return {
     snapshots,
-    covers,
+    safetySnapshots,
     mayDelete: guard.mayDelete,
     isRestoreUnproven: () => keptState.unproven() !== undefined,
-    reset: createResets({ ...input, keptState, covers, closing: closing.signal }),
+    reset: createResets({ ...input, keptState, safetySnapshots, closing: closing.signal }),
     async close() {
       closing.abort();
       // The proof first: a restore that waits for it leaves it to the next service.

@@ -35,7 +35,7 @@ export interface Snapshots {
 }
 
 /** A change that destroys data. */
-export interface Covered {
+export interface DataLoss {
   /** Of the change. */
   generation: number;
   /** Clauses: `deletes the workloads and data of the cluster (version 1.30.2)`. */
@@ -45,7 +45,7 @@ export interface Covered {
 }
 
 /** What a snapshot would take now. */
-export interface CoverOutlook {
+export interface SnapshotEstimate {
   /** To copy: none where the file system can share blocks. */
   bytes: number;
   /** The backend keeps running meanwhile. */
@@ -54,26 +54,26 @@ export interface CoverOutlook {
   noSpace?: RdError;
 }
 
-/** Snapshots made before changes that destroy data. They have names of their own; `retention.ts` says how long they stay. */
-export interface Covers {
+/** Safety snapshots: those made before changes that destroy data. They have names of their own; `retention.ts` says how long they stay. */
+export interface SafetySnapshots {
   /** Why there are none, as a clause. */
   readonly impossible?: string;
   /** `isOn`: the machine is. */
-  outlook(isOn: boolean): Promise<CoverOutlook>;
+  estimate(isOn: boolean): Promise<SnapshotEstimate>;
   /**
    * Makes a snapshot, then the change, while nothing else works on the data; the backend stays stopped in between if it was stopped for the
    * copy. `change` gets the name of the snapshot. If either fails, the snapshot is gone, and so is the change.
    * @throws RdError `ERR_NO_SPACE`, `ERR_SNAPSHOT` if it cannot be made, `ERR_CANCELLED` by the signal, and what `change` throws.
    */
-  around<T>(covered: Covered, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
+  around<T>(loss: DataLoss, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
   /**
    * As `around`, for a loop that waits in the middle of its work, and with the machine as it is. Throws `ERR_BACKEND_LOCKED` also while
    * other work is in progress.
    */
-  whenDue<T>(covered: Covered, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
+  whenDue<T>(loss: DataLoss, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
   /** As `around`, in work on the stopped backend. */
   within<T>(
-    covered: Covered,
+    loss: DataLoss,
     work: Pick<MaintenanceWork, 'signal' | 'progress'>,
     change: (snapshot: string) => Promise<T>,
   ): Promise<T>;

@@ -6,7 +6,7 @@ import type { MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import { type Journal, readJournal, type SwapPart } from './journal.ts';
-import { clean, confirm, dropUnproven, joined, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
+import { clean, confirm, dropUnproven, mergeEarlier, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
 
 /** Replaces or deletes what the driver keeps, always while the backend is held off. */
 export interface KeptState {
@@ -123,7 +123,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
         };
         await operations.writeJournal(journal);
         await writeSettings(() => settings, snapshot);
-        proving = joined({ ...journal, phase: 'proving' });
+        proving = mergeEarlier({ ...journal, phase: 'proving' });
         await operations.writeJournal(proving);
       } catch (error) {
         await rollBack(journal, work);
@@ -142,7 +142,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
         work.signal.throwIfAborted();
         journal = { ...journal, phase: 'swapping' };
         await swap(journal, operations);
-        wiped = await confirm(joined(journal), operations);
+        wiped = await confirm(mergeEarlier(journal), operations);
       } catch (error) {
         await rollBack(journal, work);
         throw error;

@@ -7,7 +7,7 @@ import { dueLoss } from '../../plan/unplanned-loss.ts';
 import type { Controllers, Desired } from '../../reconcile/contract.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import type { Covers } from './contract.ts';
+import type { SafetySnapshots } from './contract.ts';
 
 /** What the guard needs of the history. */
 export interface LossHistory {
@@ -18,7 +18,7 @@ export interface LossHistory {
 /** Stands between the loop and data that nobody was asked about. */
 export interface LossGuard {
   /**
-   * Whether the loop may delete the data of the installed cluster now. If not, it is recorded and, where possible, covered by a snapshot
+   * Whether the loop may delete the data of the installed cluster now. If not, it is recorded and, where possible, saved in a snapshot
    * first, and the loop asks again. Never refuses for good, but for a lock: the wish is in force already.
    */
   mayDelete(installed: string): boolean;
@@ -28,7 +28,7 @@ export interface LossGuard {
 
 interface LossGuardInput {
   history: LossHistory;
-  covers: Pick<Covers, 'impossible' | 'whenDue'>;
+  safetySnapshots: Pick<SafetySnapshots, 'impossible' | 'whenDue'>;
   store: Pick<DesiredStore, 'snapshot' | 'write'>;
   controllers: Pick<Controllers, 'wake'>;
   /** Shown in the status. */
@@ -40,7 +40,7 @@ interface LossGuardInput {
 
 export function createLossGuard({
   history,
-  covers,
+  safetySnapshots,
   store,
   controllers,
   notice,
@@ -56,7 +56,7 @@ export function createLossGuard({
   async function settle(installed: string): Promise<void> {
     const { generation } = desired();
     const { cause, isRecorded } = dueLoss(await entriesOf(), installed);
-    if (!isRecorded && !(await recordCovered(cause, installed))) return;
+    if (!isRecorded && !(await recordWithSnapshot(cause, installed))) return;
     settled = { generation, installed };
     controllers.wake();
   }
@@ -70,14 +70,15 @@ export function createLossGuard({
   }
 
   /** False while something else is in the way, or if it is not due any more. */
-  async function recordCovered(cause: HistoryEntry | undefined, installed: string): Promise<boolean> {
+  async function recordWithSnapshot(cause: HistoryEntry | undefined, installed: string): Promise<boolean> {
     const items = [deletion(installed)];
-    if (covers.impossible !== undefined) return recordBare(cause, { items, uncovered: covers.impossible });
+    if (safetySnapshots.impossible !== undefined)
+      return recordBare(cause, { items, uncovered: safetySnapshots.impossible });
     const generation = cause?.generation ?? desired().generation + 1;
-    const covered = { generation, items, settings: withVersion(desired().settings, installed) };
+    const loss = { generation, items, settings: withVersion(desired().settings, installed) };
     try {
-      await covers.whenDue(
-        covered,
+      await safetySnapshots.whenDue(
+        loss,
         async (snapshot) => {
           if (!isDue(desired(), installed)) throw new RdError('ERR_CANCELLED', 'the cluster is not deleted any more');
           await record(cause, { items, snapshot });

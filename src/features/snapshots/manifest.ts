@@ -74,9 +74,9 @@ export async function readManifest(directory: string, mark: string): Promise<Man
     throw new RdError('ERR_SNAPSHOT', `it has no readable ${MANIFEST}, so it was not made by this product`, { cause });
   });
   const digest = /sha256:([0-9a-f]{64})/.exec(await markText(mark))?.[1];
-  if (digest !== sha256(text)) throw damaged(`${MANIFEST} is not what it was`);
+  if (digest !== sha256(text)) throw damageError(`${MANIFEST} is not what it was`);
   const value = parseJson(text);
-  if (value === undefined) throw damaged(`${MANIFEST} is not JSON`);
+  if (value === undefined) throw damageError(`${MANIFEST} is not JSON`);
   if (!isObject(value) || value.format !== FORMAT) {
     throw new RdError('ERR_SNAPSHOT', 'it was made by a newer release, and this one cannot read it');
   }
@@ -88,27 +88,27 @@ export async function readManifest(directory: string, mark: string): Promise<Man
  * machine's state, so it must be in the snapshot.
  */
 function manifestOf({ driver, live, parts, contents }: JsonObject): Manifest {
-  if (typeof driver !== 'string') throw damaged(`${MANIFEST} does not name a driver`);
-  if (!Array.isArray(parts)) throw damaged(`${MANIFEST} has no list of parts`);
+  if (typeof driver !== 'string') throw damageError(`${MANIFEST} does not name a driver`);
+  if (!Array.isArray(parts)) throw damageError(`${MANIFEST} has no list of parts`);
   const read = parts.map(partOf);
   const tops = savedNames(read);
-  if (new Set(tops).size < tops.length) throw damaged(`${MANIFEST} lists a part twice`);
-  if (!isObject(contents)) throw damaged(`${MANIFEST} does not say what was saved`);
+  if (new Set(tops).size < tops.length) throw damageError(`${MANIFEST} lists a part twice`);
+  if (!isObject(contents)) throw damageError(`${MANIFEST} does not say what was saved`);
   for (const [name, content] of Object.entries(contents)) {
     const [top = '', ...below] = name.split('/');
     if (!tops.includes(top) || below.some((part) => !isEntry(part)) || !isContent(content))
-      throw damaged(`${MANIFEST} lists ${JSON.stringify(readable(name))}, which cannot be part of it`);
-    if (below.length === 0 && content.kind === 'link') throw damaged(`${JSON.stringify(readable(name))} is a link`);
+      throw damageError(`${MANIFEST} lists ${JSON.stringify(readable(name))}, which cannot be part of it`);
+    if (below.length === 0 && content.kind === 'link') throw damageError(`${JSON.stringify(readable(name))} is a link`);
   }
   return { driver, ...(live === true ? { live } : {}), parts: read, contents: contents as Manifest['contents'] };
 }
 
 function partOf(part: JsonValue): SavedPart {
-  if (!isObject(part) || typeof part.name !== 'string') throw damaged(`${MANIFEST} has a part without a name`);
+  if (!isObject(part) || typeof part.name !== 'string') throw damageError(`${MANIFEST} has a part without a name`);
   const { name, saved } = part;
   if (saved === undefined) return { name };
   if (typeof saved !== 'string' || !isEntry(saved) || [MANIFEST, METADATA, MAC, ...MARKS].includes(saved)) {
-    throw damaged(
+    throw damageError(
       `${MANIFEST} says that ${JSON.stringify(name)} is in ${JSON.stringify(saved)}, which is not an entry of it`,
     );
   }
@@ -140,7 +140,7 @@ export function markOf(manifest: string): string {
  * @throws RdError `ERR_SNAPSHOT`.
  */
 export function checkKind({ contents }: Pick<Manifest, 'contents'>, saved: string, kind: 'file' | 'directory'): void {
-  if (contents[saved]?.kind !== kind) throw damaged(`${JSON.stringify(readable(saved))} is not a ${kind}`);
+  if (contents[saved]?.kind !== kind) throw damageError(`${JSON.stringify(readable(saved))} is not a ${kind}`);
 }
 
 /**
@@ -156,7 +156,7 @@ export async function verify(directory: string, manifest: Manifest, signal: Abor
   const contents = await contentsOf(directory, names, signal);
   for (const [name, content] of Object.entries(manifest.contents)) {
     const is = contents[name];
-    if (!is || JSON.stringify(is) !== JSON.stringify(content)) throw damaged(`${readable(name)} has changed`);
+    if (!is || JSON.stringify(is) !== JSON.stringify(content)) throw damageError(`${readable(name)} has changed`);
   }
 }
 
@@ -169,16 +169,16 @@ export async function verifyShape(tops: readonly (readonly [string, string])[], 
     for await (const { name: below, stats } of walk(top)) {
       const name = below === '' ? part : `${part}/${below}`;
       const content = missing.get(name);
-      if (!content) throw damaged(`${readable(name)} does not belong to it`);
-      if (content.kind !== kindOf(stats)) throw damaged(`${readable(name)} is of another kind`);
+      if (!content) throw damageError(`${readable(name)} does not belong to it`);
+      if (content.kind !== kindOf(stats)) throw damageError(`${readable(name)} is of another kind`);
       if (content.kind === 'file' && BigInt(content.size) !== stats.size) {
-        throw damaged(`${readable(name)} has ${stats.size} bytes instead of ${content.size}`);
+        throw damageError(`${readable(name)} has ${stats.size} bytes instead of ${content.size}`);
       }
       missing.delete(name);
     }
   }
   const [first] = missing.keys();
-  if (first !== undefined) throw damaged(`${readable(first)} is missing`);
+  if (first !== undefined) throw damageError(`${readable(first)} is missing`);
 }
 
 function sha256(content: string | Uint8Array): string {
@@ -227,6 +227,6 @@ function readable(name: string): string {
   return Buffer.from(name, 'latin1').toString('utf8');
 }
 
-function damaged(what: string): RdError {
+function damageError(what: string): RdError {
   return new RdError('ERR_SNAPSHOT', `the snapshot is damaged: ${what}`);
 }

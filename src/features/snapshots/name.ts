@@ -12,32 +12,35 @@ export function checkName(name: string): void {
   if (name === '') throw invalid('snapshot name must not be the empty string');
   const points = [...name];
   if (points.length > MAX_SHOWN_LENGTH) {
-    throw invalid(`invalid name ${shown(name)}: max length is ${MAX_SHOWN_LENGTH}, ${points.length} were specified`);
+    throw invalid(
+      `invalid name ${shortName(name)}: max length is ${MAX_SHOWN_LENGTH}, ${points.length} were specified`,
+    );
   }
   let position = 0;
   for (const point of points) {
     if (!isPrintable(point)) {
       throw invalid(
-        `invalid character '${escaped(point, "'")}' at position ${position} in name: all characters must be printable or a space`,
+        `invalid character '${escapePoint(point, "'")}' at position ${position} in name: all characters must be printable or a space`,
       );
     }
     position += Buffer.byteLength(point);
   }
-  if (name.startsWith(' ')) throw invalid(`invalid name ${shown(name)}: must not start with a white-space character`);
+  if (name.startsWith(' '))
+    throw invalid(`invalid name ${shortName(name)}: must not start with a white-space character`);
   if (name.endsWith(' ')) throw invalid(`invalid name ${shownEnd(name)}: must not end with a white-space character`);
 }
 
 /** @throws RdError `ERR_SNAPSHOT`; names are compared exactly. */
 export function checkUnique(name: string, taken: readonly string[]): void {
-  if (taken.includes(name)) throw invalid(`name ${shown(name)} already exists`);
+  if (taken.includes(name)) throw invalid(`name ${shortName(name)} already exists`);
 }
 
 /** In double quotes, with backslashes, quotes and unprintable characters escaped; other Unicode stays. */
 export function quoted(text: string): string {
-  return `"${[...text].map((point) => escaped(point, '"')).join('')}"`;
+  return `"${[...text].map((point) => escapePoint(point, '"')).join('')}"`;
 }
 
-function shown(name: string): string {
+function shortName(name: string): string {
   const points = [...name];
   return quoted(points.length > SHOWN ? `${points.slice(0, SHOWN - 1).join('')}…` : name);
 }
@@ -63,7 +66,7 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 
 /** One code point, escaped for double quotes. */
-function escaped(point: string, mark: string): string {
+function escapePoint(point: string, mark: string): string {
   if (point === mark || point === '\\') return `\\${point}`;
   if (isPrintable(point)) return point;
   const code = point.codePointAt(0) ?? 0;

@@ -8,9 +8,9 @@ import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
 import { saveSettings } from '../../state/settings-file.ts';
 import { sweep } from './catalogue.ts';
-import { recoverCover } from './cover-record.ts';
 import { type Journal, journalFile, readJournal } from './journal.ts';
 import { quoted } from './name.ts';
+import { recoverSafetySnapshot } from './safety-snapshot-record.ts';
 import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from './swap.ts';
 import { copyRecord, endCopy } from './tree.ts';
 
@@ -61,9 +61,11 @@ export async function recoverBackend(
   }
   const { unproven, undone, notice } = replayed;
   if (notice !== undefined) notices.push(notice);
-  const cover = await recoverCover(places, places.generation ?? Number.POSITIVE_INFINITY).catch(noteLeftover);
+  const safetySnapshot = await recoverSafetySnapshot(places, places.generation ?? Number.POSITIVE_INFINITY).catch(
+    noteLeftover,
+  );
   if (facts?.abandoned && facts.action !== undefined && notice === undefined) {
-    notices.push(interrupted(facts.action, { unproven, cover }));
+    notices.push(interruptionNotice(facts.action, { unproven, safetySnapshot }));
   }
   const recovered = { ...(unproven ? { unproven } : {}), ...(undone ? { undone } : {}), notices };
   if (facts && !facts.abandoned)
@@ -76,15 +78,15 @@ export async function recoverBackend(
 const BACKEND = 'The backend restarts if its desired state is started.';
 
 /** The notice for an interruption that needed no rollback. */
-function interrupted(
+function interruptionNotice(
   action: string,
-  { unproven, cover }: { unproven: Journal | undefined; cover: string | undefined },
+  { unproven, safetySnapshot }: { unproven: Journal | undefined; safetySnapshot: string | undefined },
 ): string {
   const state = unproven
     ? 'what was put in place stays if it runs'
-    : cover === undefined
+    : safetySnapshot === undefined
       ? 'what it had begun is removed'
-      : `the snapshot ${quoted(cover)} is complete, and the change that it covers is made`;
+      : `the snapshot ${quoted(safetySnapshot)} is complete, and the change that it covers is made`;
   return `The last service ended in the middle of this: ${action}; ${state}. ${BACKEND}`;
 }
 

@@ -11,7 +11,7 @@ import { END_LIMIT, failureOf, missingIn, statusMatchesInTime } from '../../reco
 import type { Controllers } from '../../reconcile/contract.ts';
 import type { Maintenance, MaintenanceWork } from '../../reconcile/maintenance.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import type { Covers } from './contract.ts';
+import type { SafetySnapshots } from './contract.ts';
 import type { KeptState } from './kept-state.ts';
 
 /** `fast` deletes the cluster's data and keeps images; `wipe` deletes everything that the driver keeps. */
@@ -36,7 +36,7 @@ interface ResetsInput {
   maintenance: Pick<Maintenance, 'run' | 'heldBy'>;
   controllers: Pick<Controllers, 'status' | 'onChange' | 'observed'>;
   keptState: Pick<KeptState, 'wipe'>;
-  covers: Covers;
+  safetySnapshots: SafetySnapshots;
   store: Pick<DesiredStore, 'snapshot' | 'write'>;
   /** As in `BackendDataInput`. */
   failed(generation: number, reason: string): void;
@@ -52,9 +52,19 @@ const ACTIONS: Readonly<Record<ResetMode, string>> = {
   wipe: 'Resetting the machine',
 };
 
-/** The work of `PUT /v1/k8s_reset`: recorded in the history, and covered by a snapshot, before anything is deleted. */
+/** The work of `PUT /v1/k8s_reset`: recorded in the history, and saved in a safety snapshot, before anything is deleted. */
 export function createResets(input: ResetsInput): Resets {
-  const { driver, maintenance, controllers, keptState, covers, store, closing, log, clock = systemClock } = input;
+  const {
+    driver,
+    maintenance,
+    controllers,
+    keptState,
+    safetySnapshots,
+    store,
+    closing,
+    log,
+    clock = systemClock,
+  } = input;
   const desired = () => store.snapshot().desired;
 
   /** What it destroys now, as in plans; empty where there is nothing. */
@@ -74,7 +84,7 @@ export function createResets(input: ResetsInput): Resets {
     return now.desired.generation;
   }
 
-  async function recordCovered(
+  async function recordWithSnapshot(
     items: string[],
     request: ResetRequest,
     work: MaintenanceWork,
@@ -82,10 +92,10 @@ export function createResets(input: ResetsInput): Resets {
     if (items.length === 0) return undefined;
     const bare = (uncovered: string) => record(request, { items, uncovered });
     if (request.snapshot === 'none') return bare('it was declined');
-    if (covers.impossible !== undefined) return bare(covers.impossible);
+    if (safetySnapshots.impossible !== undefined) return bare(safetySnapshots.impossible);
     let isMade = false;
     try {
-      return await covers.within({ generation: desired().generation + 1, items }, work, (snapshot) => {
+      return await safetySnapshots.within({ generation: desired().generation + 1, items }, work, (snapshot) => {
         isMade = true;
         return record(request, { items, snapshot });
       });
@@ -107,7 +117,7 @@ export function createResets(input: ResetsInput): Resets {
     // Later it is stopped, and may not say.
     const items = await lossesOf(mode);
     await maintenance.run(ACTIONS[mode], closing, async (work) => {
-      const generation = await recordCovered(items, request, work);
+      const generation = await recordWithSnapshot(items, request, work);
       try {
         await (mode === 'wipe' ? keptState.wipe(work) : work.resetCluster());
       } catch (error) {

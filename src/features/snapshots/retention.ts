@@ -7,11 +7,11 @@ const LEAST_DAYS = 7;
 /** Rows of which the first one is kept. */
 const ROWS = 3;
 
-type CoverFacts = Pick<Snapshot, 'created' | 'covers'>;
+type SafetySnapshotFacts = Pick<Snapshot, 'created' | 'covers'>;
 
-export interface RetentionInput<C extends CoverFacts> {
+export interface RetentionInput<C extends SafetySnapshotFacts> {
   /** The snapshots made before data was destroyed, oldest first. */
-  covers: readonly C[];
+  snapshots: readonly C[];
   /** The history, oldest first. */
   entries: readonly HistoryEntry[];
   /** When this installation first ran; older ones outlived a factory reset, and their generations mean something else. */
@@ -26,8 +26,10 @@ export interface RetentionInput<C extends CoverFacts> {
  * an hour after a change succeeded. Kept are the first of each of the newest rows, the newest of all, and the oldest of all until it is a
  * week old and a later change has succeeded. What the history has dropped goes under the same two conditions.
  */
-export function obsoleteCovers<C extends CoverFacts>(input: RetentionInput<C>): { cover: C; why: string }[] {
-  const { covers, entries, now } = input;
+export function obsoleteSafetySnapshots<C extends SafetySnapshotFacts>(
+  input: RetentionInput<C>,
+): { snapshot: C; why: string }[] {
+  const { snapshots, entries, now } = input;
   const proven = entries.flatMap((entry) => {
     const { by, outcome } = entry;
     const isProof = outcome?.result === 'converged' && by.how !== 'return' && !isRunEntry(entry);
@@ -35,40 +37,40 @@ export function obsoleteCovers<C extends CoverFacts>(input: RetentionInput<C>): 
   });
   const rows = rowsOf(input, proven);
   const begins = rows.map(([begin]) => begin);
-  const kept = new Set([...begins.slice(-ROWS), covers.at(-1)]);
-  return covers.flatMap((cover, index) => {
-    const created = Date.parse(cover.created);
+  const kept = new Set([...begins.slice(-ROWS), snapshots.at(-1)]);
+  return snapshots.flatMap((snapshot, index) => {
+    const created = Date.parse(snapshot.created);
     const isSettled = now - created >= LEAST_DAYS * 24 * HOUR && proven.some((at) => at >= created);
-    if (isSettled && standing(cover, input) === 'dropped') {
-      return [{ cover, why: 'the history no longer has its change' }];
+    if (isSettled && standing(snapshot, input) === 'dropped') {
+      return [{ snapshot, why: 'the history no longer has its change' }];
     }
-    if (kept.has(cover) || (index === 0 && !isSettled)) return [];
-    const why = begins.includes(cover)
+    if (kept.has(snapshot) || (index === 0 && !isSettled)) return [];
+    const why = begins.includes(snapshot)
       ? `only those of the last ${ROWS} are kept`
       : 'others were made right before and after it';
-    return [{ cover, why }];
+    return [{ snapshot, why }];
   });
 }
 
 /** The snapshots, in rows. Where the history does not reach back, each is a row of its own. */
-function rowsOf<C extends CoverFacts>(input: RetentionInput<C>, proven: readonly number[]): C[][] {
+function rowsOf<C extends SafetySnapshotFacts>(input: RetentionInput<C>, proven: readonly number[]): C[][] {
   const rows: C[][] = [];
   let last: C | undefined;
-  for (const cover of input.covers) {
-    const [begun, made] = [Date.parse(last?.created ?? ''), Date.parse(cover.created)];
+  for (const snapshot of input.snapshots) {
+    const [begun, made] = [Date.parse(last?.created ?? ''), Date.parse(snapshot.created)];
     const hasLived = proven.some((at) => at >= begun && made - at >= HOUR);
     const row = rows.at(-1);
-    if (row && last && standing(last, input) === 'there' && !hasLived) row.push(cover);
-    else rows.push([cover]);
-    last = cover;
+    if (row && last && standing(last, input) === 'there' && !hasLived) row.push(snapshot);
+    else rows.push([snapshot]);
+    last = snapshot;
   }
   return rows;
 }
 
 /** Whether the history has the change of a snapshot. */
 function standing(
-  { covers, created }: CoverFacts,
-  { entries: [first], since }: Pick<RetentionInput<CoverFacts>, 'entries' | 'since'>,
+  { covers, created }: SafetySnapshotFacts,
+  { entries: [first], since }: Pick<RetentionInput<SafetySnapshotFacts>, 'entries' | 'since'>,
 ): 'there' | 'dropped' | 'unknown' {
   const isOurs = since === undefined || Date.parse(created) >= Date.parse(since);
   if (!first || covers === undefined || !isOurs) return 'unknown';

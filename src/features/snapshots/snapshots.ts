@@ -9,13 +9,13 @@ import type { Controllers, Desired } from '../../reconcile/contract.ts';
 import type { Maintenance } from '../../reconcile/maintenance.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, requireOwn, SETTINGS } from './catalogue.ts';
-import type { Covers, Snapshots } from './contract.ts';
-import { type CoverInput, createCovers } from './cover.ts';
+import type { SafetySnapshots, Snapshots } from './contract.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import { checkKind, type Manifest, readManifest, verify, verifyShape } from './manifest.ts';
 import { checkName, checkUnique, quoted } from './name.ts';
 import type { Proof } from './proof.ts';
+import { createSafetySnapshots, type SafetySnapshotsInput } from './safety-snapshots.ts';
 import { stagedPath } from './swap.ts';
 import { checkSpace } from './tree.ts';
 
@@ -32,14 +32,14 @@ export interface SnapshotsInput {
   readSettings(file: string): Promise<Settings>;
   log: LogFile['write'];
   copy?: SnapshotMaking['copy'];
-  /** Path of the record of a snapshot that covers a change. */
-  coverRecord: string;
-  ofCovers: Pick<CoverInput, 'entries' | 'since' | 'notice'>;
+  /** Path of the record of a safety snapshot. */
+  safetySnapshotRecord: string;
+  safetySnapshotInput: Pick<SafetySnapshotsInput, 'entries' | 'since' | 'notice'>;
   clock?: Clock;
 }
 
 export interface SnapshotService extends Snapshots {
-  covers: Covers;
+  safetySnapshots: SafetySnapshots;
   /** Cancels the current operation, waits for its end, and refuses others. */
   close(): Promise<void>;
 }
@@ -92,23 +92,23 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     return current !== undefined;
   }
 
-  const covers = createCovers({
+  const safetySnapshots = createSafetySnapshots({
     making: { ...input, rest, interrupting },
     exclusively: (work) => exclusively(undefined, work),
     isOn: () => input.controllers.status().machine.state === 'on',
     restoring: () => operation?.reads,
-    record: input.coverRecord,
-    ...input.ofCovers,
+    record: input.safetySnapshotRecord,
+    ...input.safetySnapshotInput,
     log,
   });
 
   return {
-    covers,
+    safetySnapshots,
     cancel,
     async close() {
       closing.abort();
       await cancel();
-      await covers.close();
+      await safetySnapshots.close();
     },
     async list() {
       return (await catalogue()).map(({ created, name, description, foreign }) => ({
@@ -125,7 +125,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       );
       const action = `Creating snapshot ${quoted(name)}`;
       const record = { created: new Date().toISOString(), name, description };
-      await prefixed('failed to create snapshot', '', () =>
+      await relabel('failed to create snapshot', '', () =>
         exclusively(undefined, async (signal) => {
           await makeSnapshot({ ...input, rest, interrupting }, { record, action, stop }, signal);
           log('info', 'snapshot created', { name });
@@ -133,7 +133,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       );
     },
     async remove(name) {
-      await prefixed(`failed to delete snapshot ${quoted(name)}`, '', async () => {
+      await relabel(`failed to delete snapshot ${quoted(name)}`, '', async () => {
         const snapshot = await findSnapshot(root, name);
         if (operation?.reads === snapshot.id) throw new RdError('ERR_SNAPSHOT', 'it is being restored');
         await deleteSnapshot(root, snapshot);
@@ -142,7 +142,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     },
     async restore(name, { foreign: consent = false } = {}) {
       const action = `Restoring snapshot ${quoted(name)}`;
-      await prefixed(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
+      await relabel(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
         const snapshot = await findSnapshot(root, name);
         requireOwn(snapshot, consent);
         const { id, directory, mark, foreign = false } = snapshot;
@@ -213,7 +213,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
 }
 
 /** Prefixes an error with the operation, in the form that scripts match. Bugs pass unchanged. */
-async function prefixed(operation: string, afterCancel: string, work: () => Promise<void>): Promise<void> {
+async function relabel(operation: string, afterCancel: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {

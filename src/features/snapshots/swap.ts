@@ -72,7 +72,7 @@ export async function partsOf(
 }
 
 /** The journal after the swap: a rollback restores what ran last, not what `earlier` had put there. */
-export function joined({ earlier, ...journal }: Journal): Journal {
+export function mergeEarlier({ earlier, ...journal }: Journal): Journal {
   if (!earlier) return journal;
   const had = new Map(earlier.parts.map((part) => [part.live, part]));
   const parts = journal.parts.map(({ unproven: _, ...part }) => ({

@@ -81,7 +81,7 @@ export async function copyTree(from: string, to: string, signal: AbortSignal): P
  * As `copyTree`, one at a time: `record` identifies the copying program, because it survives a kill of this process.
  * @throws also RdError `ERR_IO` when that cannot be recorded.
  */
-export function recordedCopy(record: string): typeof copyTree {
+export function recordCopies(record: string): typeof copyTree {
   return async (from, to, signal) => {
     await writeDaemonRecord(record, { argv: [...copyCommand(process.platform), from, to] }).catch((cause: unknown) => {
       throw ioError('write', record, cause);

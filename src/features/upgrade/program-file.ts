@@ -113,7 +113,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
     const isUnchanged = isSame(await stat(kept), before) || isSame(await stat(path), before);
     if (isUnchanged) return kept;
     await removeQuietly(kept);
-    throw replacedMeanwhile(path);
+    throw replacedError(path);
   }
 
   /** Windows cannot replace a program that runs, but it can rename it. */
@@ -179,7 +179,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
         await operations.rename(kept, previous);
         await operations.syncDirectory(directory);
       } catch (cause) {
-        if (systemCode(cause) === 'ENOENT') throw replacedMeanwhile(path);
+        if (systemCode(cause) === 'ENOENT') throw replacedError(path);
         throw failure('replace', path, cause);
       }
     },
@@ -234,7 +234,7 @@ async function factsIfThere(path: string): Promise<Stats | undefined> {
   });
 }
 
-function replacedMeanwhile(path: string): RdError {
+function replacedError(path: string): RdError {
   return new RdError(
     'ERR_UPGRADE_REFUSED',
     `${path} was replaced by something else meanwhile, perhaps by another upgrade`,

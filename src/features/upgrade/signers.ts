@@ -14,7 +14,7 @@ const OPTIONS: readonly string[] = [`namespaces="${RELEASE_NAMESPACE}"`];
  * @throws RdError `ERR_UPGRADE_REFUSED` for a line for `release` that is not understood completely, and for none at all: a restriction or a key
  *   that is overlooked would change who is trusted.
  */
-export function allowedSigners(text: string, from: string): PublicKey[] {
+export function parseAllowedSigners(text: string, from: string): PublicKey[] {
   const lines = text.split(/\r?\n/).map((line, index) => ({ words: line.trim().split(/[ \t]+/), number: index + 1 }));
   const keys = lines.flatMap(({ words: [principals = '', ...rest], number }) => {
     if (principals === KEY_TYPE) throw wrong(`${from}:${number} has a key without a name`);

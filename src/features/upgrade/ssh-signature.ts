@@ -29,14 +29,16 @@ export type PublicKey = Buffer;
 export function verifySignature(signed: Uint8Array, armored: string, trusted: readonly PublicKey[]): PublicKey {
   const { key, namespace, reserved, hash, signature } = parseSignature(armored);
   const signer = trusted.find((each) => each.equals(key));
-  if (!signer) throw refused(`it was made with ${fingerprint(key)}, a key that is not trusted here`);
+  if (!signer) throw refusalError(`it was made with ${fingerprint(key)}, a key that is not trusted here`);
   if (namespace !== RELEASE_NAMESPACE) {
-    throw refused(`it is not for releases: its namespace is ${JSON.stringify(namespace)}, not ${RELEASE_NAMESPACE}`);
+    throw refusalError(
+      `it is not for releases: its namespace is ${JSON.stringify(namespace)}, not ${RELEASE_NAMESPACE}`,
+    );
   }
   const digest = createHash(hash).update(signed).digest();
-  const statement = [Buffer.from(namespace), reserved, Buffer.from(hash), digest].map(lengthPrefixed);
+  const statement = [Buffer.from(namespace), reserved, Buffer.from(hash), digest].map(prefixLength);
   if (!verify(null, Buffer.concat([MAGIC, ...statement]), nodeKey(signer), signature)) {
-    throw refused('it does not fit: the sums were changed after they were signed');
+    throw refusalError('it does not fit: the sums were changed after they were signed');
   }
   return signer;
 }
@@ -68,28 +70,28 @@ interface Parsed {
 /** Accepts one form of each signature, but for where its lines break, so that no changed byte is overlooked. */
 function parseSignature(armored: string): Parsed {
   const bytes = fromBase64(ARMOR.exec(armored)?.[1]?.replaceAll('\n', '') ?? '');
-  if (!bytes?.subarray(0, MAGIC.length).equals(MAGIC)) throw refused('it is not a signature of OpenSSH');
+  if (!bytes?.subarray(0, MAGIC.length).equals(MAGIC)) throw refusalError('it is not a signature of OpenSSH');
   const fields = reader(bytes.subarray(MAGIC.length));
   const version = fields.number();
-  if (version !== VERSION) throw refused(`it has the version ${version}, and this rdctl knows ${VERSION}`);
+  if (version !== VERSION) throw refusalError(`it has the version ${version}, and this rdctl knows ${VERSION}`);
   const key = fields.string();
   const namespace = fields.string()?.toString('latin1');
   const reserved = fields.string();
   const hash = fields.string()?.toString('latin1');
   const made = fields.string();
   if (!key || namespace === undefined || !reserved || hash === undefined || !made || !fields.atEnd()) {
-    throw refused('it is damaged');
+    throw refusalError('it is damaged');
   }
   const inside = reader(made);
   const type = inside.string()?.toString('latin1');
   if (type !== KEY_TYPE) {
-    throw refused(
+    throw refusalError(
       `it was made with a key of the type ${JSON.stringify(type ?? '')}, and only ${KEY_TYPE} is supported`,
     );
   }
   const signature = inside.string();
-  if (signature?.length !== SIGNATURE_BYTES || !inside.atEnd()) throw refused('it is damaged');
-  if (!HASHES.includes(hash)) throw refused(`its hash is ${JSON.stringify(hash)}, not ${HASHES.join(' or ')}`);
+  if (signature?.length !== SIGNATURE_BYTES || !inside.atEnd()) throw refusalError('it is damaged');
+  if (!HASHES.includes(hash)) throw refusalError(`its hash is ${JSON.stringify(hash)}, not ${HASHES.join(' or ')}`);
   return { key, namespace, reserved, hash, signature };
 }
 
@@ -112,7 +114,7 @@ function reader(bytes: Buffer) {
   };
 }
 
-function lengthPrefixed(bytes: Buffer): Buffer {
+function prefixLength(bytes: Buffer): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(bytes.length);
   return Buffer.concat([length, bytes]);
@@ -129,7 +131,7 @@ function nodeKey(key: PublicKey) {
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
 }
 
-function refused(why: string): RdError {
+function refusalError(why: string): RdError {
   return new RdError('ERR_UPGRADE_REFUSED', `invalid release signature: ${why}`, {
     advice: 'Nothing was changed. Get the release and the key from its publisher again, and compare.',
   });

@@ -31,20 +31,21 @@ const LINE = /^([0-9a-f]{64}) {2}([\w.+-]+(?:\/[\w.+-]+)*)$/;
 export function fileInSums(sums: string, suffix: string, expected: string): ReleaseFile {
   const files = sums.split('\n').flatMap((line) => {
     const [, sha256 = '', name = ''] = LINE.exec(line) ?? [];
-    if (line !== '' && name === '') throw refused(`its SHA256SUMS has a line that is no sum: ${JSON.stringify(line)}`);
+    if (line !== '' && name === '')
+      throw refusalError(`its SHA256SUMS has a line that is no sum: ${JSON.stringify(line)}`);
     const version = name.startsWith('rdctl-') && name.endsWith(`-${suffix}`) ? name.slice(6, -suffix.length - 1) : '';
     return isVersion(version) ? [{ version, name, sha256 }] : [];
   });
   const [file, ...more] = files;
-  if (!file) throw refused(`it has no file for ${suffix}`);
-  if (more.length > 0) throw refused(`it has more than one file for ${suffix}`);
+  if (!file) throw refusalError(`it has no file for ${suffix}`);
+  if (more.length > 0) throw refusalError(`it has more than one file for ${suffix}`);
   if (file.version !== expected) {
-    throw refused(`the signed file in the place of ${expected} is ${file.name}`);
+    throw refusalError(`the signed file in the place of ${expected} is ${file.name}`);
   }
   return file;
 }
 
-function refused(why: string): RdError {
+function refusalError(why: string): RdError {
   return new RdError('ERR_UPGRADE_REFUSED', `the release cannot be used: ${why}`, {
     advice: 'Nothing was changed. Report it to the publisher of the release, or choose another one with --version.',
   });

@@ -25,11 +25,11 @@ export interface Transactions {
   /** Whether the loop should not retry a step, because the change is refused. `ms`: how long the attempt took. */
   givesUp(failure: Failure, ms: number): boolean;
   /** The oldest version that a failed change may go back to; infinite where there is none. */
-  oldestReturn(): number;
+  oldestRollback(): number;
   /** The last transaction. */
   report(): TransactionReport | undefined;
   /** Whether an apply was undone. Resolves once that is certain, or the signal aborts; false for any other write. */
-  wasReturned(generation: number, signal: AbortSignal): Promise<boolean>;
+  wasRolledBack(generation: number, signal: AbortSignal): Promise<boolean>;
   /** Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
   /** A transaction in progress is left to the next service. */

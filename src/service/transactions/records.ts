@@ -1,6 +1,6 @@
 import type { Log } from '../../os/limited-log.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
-import type { EarlierState } from '../../plan/return.ts';
+import type { EarlierState } from '../../plan/rollback.ts';
 import type { TransactionFiles } from '../../state/transaction-files.ts';
 import { recordOf, type Transaction } from './transaction.ts';
 

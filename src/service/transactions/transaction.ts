@@ -2,7 +2,7 @@ import type { DriverInfo } from '../../drivers/driver.ts';
 import { defined } from '../../json.ts';
 import { backendOf, type DesiredBackend } from '../../plan/backend.ts';
 import { type Author, recordedChanges } from '../../plan/history.ts';
-import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/return.ts';
+import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/rollback.ts';
 import type { Controllers, Desired } from '../../reconcile/contract.ts';
 import type { TransactionReport } from '../../reconcile/status-document.ts';
 import type { TransactionRecord } from '../../state/transaction-files.ts';
@@ -12,10 +12,10 @@ export interface Transaction extends Pick<TransactionRecord, 'after' | 'touched'
   report: TransactionReport;
   /** What it goes back to; undefined where nothing has ever run. */
   earlier: EarlierState | undefined;
-  /** The version of the desired state that the loop works on: that of the apply, of its return, or of a restart since. */
+  /** The version of the desired state that the loop works on: that of the apply, of its rollback, or of a restart since. */
   at: number;
-  /** Its return was not written yet when the last service ended. */
-  isResumedReturn?: true;
+  /** Its rollback was not written yet when the last service ended. */
+  isResumedRollback?: true;
   /** The last failed attempt. */
   attempt?: string;
 }
@@ -65,28 +65,28 @@ export function isBookkeeping({ before, next, onFailure }: Write): boolean {
   return onFailure === undefined && recordedChanges(before, next).every(({ path }) => path === INSTALLED);
 }
 
-/** The same transaction after its return was written, or after bookkeeping. */
-export function continued(transaction: Transaction, { next, by }: Write): Transaction {
+/** The same transaction after its rollback was written, or after bookkeeping. */
+export function continueTransaction(transaction: Transaction, { next, by }: Write): Transaction {
   const { report, earlier, after } = transaction;
   const wrote = backendOf(next);
-  const isReturning = report.state === 'returning';
+  const isRollingBack = report.state === 'returning';
   return {
     ...transaction,
-    ...(isReturning ? { earlier: earlier && { ...earlier, ...wrote } } : { after: { ...after, ...wrote } }),
+    ...(isRollingBack ? { earlier: earlier && { ...earlier, ...wrote } } : { after: { ...after, ...wrote } }),
     at: next.generation,
-    report: by.how === 'return' ? { ...written(report), returnGeneration: next.generation } : report,
+    report: by.how === 'return' ? { ...withoutUnwritten(report), returnGeneration: next.generation } : report,
   };
 }
 
-function written({ unwritten: _, ...report }: TransactionReport): TransactionReport {
+function withoutUnwritten({ unwritten: _, ...report }: TransactionReport): TransactionReport {
   return report;
 }
 
 /** The transaction that the last service left, unless the desired state has changed since. */
-export function resumedTransaction(left: TransactionRecord, initial: Desired): Transaction | undefined {
+export function resumeTransaction(left: TransactionRecord, initial: Desired): Transaction | undefined {
   const { generation, phase, reason, after, earlier } = left;
-  const isReturned = phase === 'returning' && isSame(earlier, initial);
-  if (!isReturned && !isSame(after, initial)) return undefined;
+  const isRolledBack = phase === 'returning' && isSame(earlier, initial);
+  if (!isRolledBack && !isSame(after, initial)) return undefined;
   return {
     ...left,
     at: initial.generation,
@@ -94,9 +94,9 @@ export function resumedTransaction(left: TransactionRecord, initial: Desired): T
       ...{ generation, onFailure: 'return', state: phase },
       ...defined({ reason }),
       ...(phase === 'returning' ? { to: earlier.generation } : {}),
-      ...(isReturned ? { returnGeneration: initial.generation } : {}),
+      ...(isRolledBack ? { returnGeneration: initial.generation } : {}),
     },
-    ...(phase === 'returning' && !isReturned ? { isResumedReturn: true as const } : {}),
+    ...(phase === 'returning' && !isRolledBack ? { isResumedRollback: true as const } : {}),
   };
 }
 

@@ -6,13 +6,13 @@ import type { Log } from '../../os/limited-log.ts';
 import type { DesiredBackend } from '../../plan/backend.ts';
 import { backendOf } from '../../plan/backend.ts';
 import {
+  decideRollback,
   type EarlierState,
   isSame,
-  type ReturnDecision,
-  returnDecision,
-  returnObstacle,
+  type RollbackDecision,
+  rollbackObstacle,
   type TerminalFailure,
-} from '../../plan/return.ts';
+} from '../../plan/rollback.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
 import { MANY_ENDS } from '../../reconcile/ends.ts';
 import type { TransactionReport } from '../../reconcile/status-document.ts';
@@ -23,10 +23,10 @@ import type { Transactions } from './contract.ts';
 import { createProving, isRunning } from './proving.ts';
 import { transactionRecords } from './records.ts';
 import {
-  continued,
+  continueTransaction,
   earlierOf,
   isBookkeeping,
-  resumedTransaction,
+  resumeTransaction,
   type Transaction,
   transactionOf,
   type Write,
@@ -59,7 +59,7 @@ export interface TransactionsInput {
 const LONG_MS = 60_000;
 /** How long a proven change is watched for a part that keeps ending, in milliseconds. */
 const WATCH_MS = 60_000;
-/** The pauses between attempts to write a return, in milliseconds. */
+/** The pauses between attempts to write a rollback, in milliseconds. */
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 
@@ -123,7 +123,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     const hasConverged = status.converged && status.observedGeneration === status.generation;
     const { state, returnGeneration } = transaction.report;
     if (state === 'returning') {
-      if (transaction.isResumedReturn) resumeReturn(transaction, status);
+      if (transaction.isResumedRollback) resumeRollback(transaction, status);
       else if (returnGeneration === undefined) return;
       else if (hasFailed) end(transaction, { state: 'failed' });
       else if (hasConverged) end(transaction, { state: 'returned' });
@@ -135,8 +135,8 @@ export function createTransactions(input: TransactionsInput): Transactions {
   function decisionOn(
     { report: { onFailure }, after: failed, touched, earlier, failedBefore }: Transaction,
     failure: TerminalFailure,
-  ): ReturnDecision {
-    return returnDecision({
+  ): RollbackDecision {
+    return decideRollback({
       ...{ onFailure, failed, touched, earlier, failure, failedBefore, locks, driver },
       isRestoreUnproven: input.isRestoreUnproven(),
       observed: controllers.observed(),
@@ -164,21 +164,21 @@ export function createTransactions(input: TransactionsInput): Transactions {
     const to = decision.to.generation;
     log('info', 'a change failed and is undone', { generation, to, reason });
     show(transaction, { state: 'returning', reason, to });
-    void goBack(transaction, decision.to);
+    void rollBack(transaction, decision.to);
   }
 
-  /** Once the backend has been observed. What forbids a return may have come since it was decided. */
-  function resumeReturn(transaction: Transaction, { conditions }: LoopStatus): void {
+  /** Once the backend has been observed. What forbids the rollback may have come since it was decided. */
+  function resumeRollback(transaction: Transaction, { conditions }: LoopStatus): void {
     const { earlier, after: failed } = transaction;
     if (!earlier || conditions.some(({ reason }) => reason === 'NotObserved')) return;
-    delete transaction.isResumedReturn;
+    delete transaction.isResumedRollback;
     const [isRestoreUnproven, observed] = [input.isRestoreUnproven(), controllers.observed()];
-    const obstacle = returnObstacle(earlier, { failed, locks, driver, isRestoreUnproven, observed });
-    if (obstacle === undefined) void goBack(transaction, earlier);
+    const obstacle = rollbackObstacle(earlier, { failed, locks, driver, isRestoreUnproven, observed });
+    if (obstacle === undefined) void rollBack(transaction, earlier);
     else keep(transaction, obstacle);
   }
 
-  async function goBack(transaction: Transaction, to: EarlierState): Promise<void> {
+  async function rollBack(transaction: Transaction, to: EarlierState): Promise<void> {
     const mayWrite = () => current === transaction && !isClosed;
     await records
       .save(transaction, () => mayWrite() && !isPending)
@@ -220,7 +220,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
   }
 
   function resume(left: TransactionRecord): void {
-    const transaction = resumedTransaction(left, input.initial);
+    const transaction = resumeTransaction(left, input.initial);
     if (!transaction) {
       removeRecord();
       return;
@@ -237,7 +237,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
   function afterWrite(write: Write): { transaction: Transaction | undefined; continues: boolean } {
     const { next, before, by, onFailure } = write;
     if (current && (by.how === 'return' || isBookkeeping(write))) {
-      return { transaction: continued(current, write), continues: true };
+      return { transaction: continueTransaction(current, write), continues: true };
     }
     if (!onFailure || next.power === 'stopped' || input.idle) return { transaction: undefined, continues: false };
     const power = before.generation === input.initial.generation ? input.power : before.power;
@@ -254,7 +254,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
       const status = controllers.status();
       if (isRunning(status) && status.generation === write.before.generation) proven = earlierOf(write.before);
       const { transaction, continues } = afterWrite(write);
-      // What a return writes is in its record already.
+      // What a rollback writes is in its record already.
       const mustSave = transaction !== undefined && write.by.how !== 'return';
       isPending = true;
       try {
@@ -306,9 +306,9 @@ export function createTransactions(input: TransactionsInput): Transactions {
       // What fails once may work the second time.
       return attempts > 1 && isSameAgain && 'to' in decisionOn(transaction, { what, error });
     },
-    oldestReturn: () => Math.min(current?.earlier?.generation ?? Infinity, proven?.generation ?? Infinity),
+    oldestRollback: () => Math.min(current?.earlier?.generation ?? Infinity, proven?.generation ?? Infinity),
     report: () => report,
-    wasReturned(generation, signal) {
+    wasRolledBack(generation, signal) {
       return new Promise((resolve) => {
         const answer = () => {
           const state = report?.generation === generation ? report.state : 'superseded';

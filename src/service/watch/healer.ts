@@ -42,7 +42,7 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
     const names = changes.map(changeName);
     if (names.length === 0) return;
     if (plan.blastRadius.some(({ lost }) => lost)) {
-      failed(one, names, 'Setting it back destroys data, which the service never does on its own.');
+      recordFailure(one, names, 'Setting it back destroys data, which the service never does on its own.');
       return;
     }
     const isApply = names.some((name) => profile.pending.includes(name));
@@ -57,11 +57,11 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
       );
       log('info', isApply ? 'deferred changes made' : 'healed', { profile: profile.name, fields: names, generation });
       if (continues) steps = { of: one, generation, names };
-      for (const name of names) healed(one, name);
+      for (const name of names) recordHeal(one, name);
     } catch (error) {
       if (!(error instanceof RdError) || !LOST_RACES.includes(error.code)) {
         const details = error instanceof RdError ? error.details : [];
-        failed(one, names, `It could not be set back: ${[messageOf(error), ...details].join('; ')}.`);
+        recordFailure(one, names, `It could not be set back: ${[messageOf(error), ...details].join('; ')}.`);
       }
     } finally {
       changed();
@@ -73,19 +73,19 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
     await files.repair([...new Set(drifting.map(({ part }) => part))]);
     const left = await driftingFiles(files, one.profile.request);
     const still = left.map(({ change }) => changeName(change)).filter((name) => names.includes(name));
-    for (const name of names) if (!still.includes(name)) healed(one, name);
+    for (const name of names) if (!still.includes(name)) recordHeal(one, name);
     log('info', 'files set back', { profile: one.profile.name, files: names.filter((name) => !still.includes(name)) });
-    if (still.length > 0) failed(one, still, 'The file could not be set back; `rdctl status` says why.');
+    if (still.length > 0) recordFailure(one, still, 'The file could not be set back; `rdctl status` says why.');
     changed();
   }
 
-  function healed(one: Watched, name: string): void {
+  function recordHeal(one: Watched, name: string): void {
     const isRound = !one.profile.pending.includes(name);
     const against = isRound ? managerOf(writers.last(name)?.by) : undefined;
     one.fields[name] = afterHeal(one.fields[name], clock.now(), against);
   }
 
-  function failed(one: Watched, names: readonly string[], message: string): void {
+  function recordFailure(one: Watched, names: readonly string[], message: string): void {
     log('warn', 'healing failed', { profile: one.profile.name, fields: names, reason: message });
     for (const name of names) one.fields[name] = afterFailure(one.fields[name], clock.now(), message);
     changed();
@@ -111,7 +111,11 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
       const { names, generation } = steps;
       steps = undefined;
       if (report.generation !== generation || !report.error) return;
-      failed(one, names, `It could not be set back: ${[report.error.message, ...report.error.details].join(' ')}`);
+      recordFailure(
+        one,
+        names,
+        `It could not be set back: ${[report.error.message, ...report.error.details].join(' ')}`,
+      );
     },
   };
 }

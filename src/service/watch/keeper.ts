@@ -6,7 +6,7 @@ import type { Change, Plan, PlanRequest } from '../../plan/change.ts';
 import { affordablePart, deferralOf, openChanges, refuseUnattended, withDeferral } from '../../plan/deferral.ts';
 import type { Author, StatedSource } from '../../plan/history.ts';
 import { changeName, commonFields, type KeptProfile } from '../../plan/kept.ts';
-import type { OnFailure } from '../../plan/return.ts';
+import type { OnFailure } from '../../plan/rollback.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
 import { equal } from '../../settings/own.ts';
@@ -37,7 +37,7 @@ interface KeeperInput {
   save(): Promise<void>;
   generation(): number;
   /** The oldest version that an automatic return may go back to. */
-  oldestReturn(): number;
+  oldestRollback(): number;
   clock: Clock;
   zone?: string | undefined;
   log: Log;
@@ -104,7 +104,7 @@ export function createKeeper(input: KeeperInput) {
       );
       const record: Watched = {
         ...{ profile, fields: stillWaiting(old, deferral?.changes ?? []), drift: [] },
-        ...(old ? { replaced: withNeeded(old, input.oldestReturn()), applying: true } : {}),
+        ...(old ? { replaced: withNeeded(old, input.oldestRollback()), applying: true } : {}),
       };
       return replacing(record, async () => {
         const reply = deferral

@@ -28,7 +28,7 @@ function keptAt(record: KeptRecord, generation: number): KeptRecord | undefined 
 
 /**
  * What a write makes of the kept profiles: an apply that the last service had only announced gets its version, and a return over an apply
- * puts back the profile that this apply replaced, as of the return, so that it is in force. Returns the names of those put back. Repeatable.
+ * puts back the profile that this apply replaced, as of the rollback, so that it is in force. Returns the names of those put back. Repeatable.
  */
 export function follow(watched: Watched[], by: Author, generation: number): string[] {
   const back: string[] = [];

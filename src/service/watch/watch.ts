@@ -7,7 +7,7 @@ import type { Plan, PlanRequest } from '../../plan/change.ts';
 import { type Drift, judge } from '../../plan/healing.ts';
 import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
 import { changeName } from '../../plan/kept.ts';
-import type { OnFailure } from '../../plan/return.ts';
+import type { OnFailure } from '../../plan/rollback.ts';
 import type { Condition, Desired } from '../../reconcile/contract.ts';
 import type { ApplyReply, KeptStatus } from '../../reconcile/status-document.ts';
 import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
@@ -45,7 +45,7 @@ export interface WatchInput {
   /** Version of the desired state. */
   generation(): number;
   /** The oldest version that an automatic return may go back to. */
-  oldestReturn(): number;
+  oldestRollback(): number;
   clock: Clock;
   /** IANA name of the time zone of maintenance windows; by default the local one. */
   zone?: string | undefined;
@@ -132,7 +132,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     if (closed.signal.aborted || input.maintenance() !== undefined) return;
     const wakes: number[] = [];
     for (const one of watched) {
-      if (!one.applying && one.profile.generation <= input.oldestReturn()) delete one.replaced;
+      if (!one.applying && one.profile.generation <= input.oldestRollback()) delete one.replaced;
       const wakeAt = await lookAt(one);
       if (wakeAt !== undefined) wakes.push(wakeAt);
     }

@@ -82,8 +82,8 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
   const unused = async () => Promise.reject(new Error('not part of this test'));
   const snapshots = createSnapshots({
     root,
-    ofCovers: { entries: async () => [], notice: () => undefined },
-    coverRecord: join(home, 'covering.json'),
+    safetySnapshotInput: { entries: async () => [], notice: () => undefined },
+    safetySnapshotRecord: join(home, 'covering.json'),
     driver,
     maintenance,
     controllers,

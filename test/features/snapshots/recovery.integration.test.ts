@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../../src/errors.ts';
 import { journalFile, readJournal } from '../../../src/features/snapshots/journal.ts';
 import { recoverBackend } from '../../../src/features/snapshots/recovery.ts';
-import { copyRecord, recordedCopy } from '../../../src/features/snapshots/tree.ts';
+import { copyRecord, recordCopies } from '../../../src/features/snapshots/tree.ts';
 import { processTable } from '../../../src/os/process-table.ts';
 import { keptStateOf, OLD, REPLACED, real, replacement, type Scene, scene } from '../../helpers/kept-scene.ts';
 import { startService } from '../../helpers/service.ts';
@@ -156,7 +156,7 @@ test('a copy is recorded while it runs', async () => {
   const record = copyRecord(at.here);
   const [live = ''] = at.kept;
   const abort = new AbortController();
-  const copying = recordedCopy(record)(live, `${live}.copy`, abort.signal);
+  const copying = recordCopies(record)(live, `${live}.copy`, abort.signal);
   const noted: unknown[] = [];
   const watch = (async () => {
     while (!existsSync(record)) await new Promise((resolve) => setImmediate(resolve));
@@ -166,7 +166,7 @@ test('a copy is recorded while it runs', async () => {
   await copying;
   expect(noted).toEqual([[live, `${live}.copy`]]);
   expect(existsSync(record)).toBe(false);
-  await expect(recordedCopy(record)(join(live, 'nothing'), `${live}.copy`, abort.signal)).rejects.toThrow();
+  await expect(recordCopies(record)(join(live, 'nothing'), `${live}.copy`, abort.signal)).rejects.toThrow();
   expect(existsSync(record)).toBe(false);
 });
 

@@ -35,7 +35,7 @@ function resetting(later: Partial<LoopStatus>) {
     },
     controllers: { status: () => status, onChange: () => () => undefined, observed: refuse },
     keptState: { wipe: async () => undefined },
-    covers: { impossible: undefined, within: refuse, around: refuse } as never,
+    safetySnapshots: { impossible: undefined, within: refuse, around: refuse } as never,
     store: { snapshot: () => ({ desired: { generation: 1 } }) as never, write: refuse },
     failed: () => undefined,
     notice: () => undefined,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { obsoleteCovers } from '../../../src/features/snapshots/retention.ts';
+import { obsoleteSafetySnapshots } from '../../../src/features/snapshots/retention.ts';
 import type { HistoryEntry } from '../../../src/plan/history.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -9,7 +9,7 @@ const DAY = 24 * 60 * MINUTE;
 const at = (ms: number) => new Date(START + ms).toISOString();
 
 type Result = 'converged' | 'returned' | 'failed';
-/** A change `ms` after the start; with its name, it destroyed data and was covered. */
+/** A change `ms` after the start; with its name, it destroyed data and has a safety snapshot. */
 type Deed = [ms: number, result: Result, name?: string | undefined, how?: 'return'];
 
 function obsolete(
@@ -17,7 +17,7 @@ function obsolete(
   now: number,
   { dropped = 0, since }: { dropped?: number; since?: string } = {},
 ) {
-  const covers = deeds.flatMap(([ms, , name], index) =>
+  const snapshots = deeds.flatMap(([ms, , name], index) =>
     name === undefined ? [] : [{ name, created: at(ms), covers: index + 1 }],
   );
   const entries = deeds.map(
@@ -30,12 +30,12 @@ function obsolete(
     }),
   );
   const facts = {
-    covers,
+    snapshots,
     entries: entries.slice(dropped),
     now: START + now,
     ...(since === undefined ? {} : { since }),
   };
-  return obsoleteCovers(facts).map(({ cover }) => cover.name);
+  return obsoleteSafetySnapshots(facts).map(({ snapshot }) => snapshot.name);
 }
 
 /** Attempts that fail and are undone, a minute each. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ownTarget, TARGETS } from '../../../release/targets.ts';
 import { decide } from '../../../src/features/upgrade/decision.ts';
 import { originOfFile, originOfScript } from '../../../src/features/upgrade/installation.ts';
-import { allowedSigners } from '../../../src/features/upgrade/signers.ts';
+import { parseAllowedSigners } from '../../../src/features/upgrade/signers.ts';
 import { fileInSums, isVersion, targetSuffix } from '../../../src/features/upgrade/sums.ts';
 
 const nothing = (because: string) => ({ do: 'nothing', because });
@@ -99,7 +99,7 @@ describe('allowed signers', () => {
     `release,other namespaces="rdctl-release" ssh-ed25519 ${one}`,
     `other cert-authority ssh-rsa AAAA\nrelease ssh-ed25519 ${one}`,
   ])('%j has the key', (text) => {
-    expect(allowedSigners(text, 'f')).toEqual([key]);
+    expect(parseAllowedSigners(text, 'f')).toEqual([key]);
   });
 
   test.each([
@@ -115,7 +115,7 @@ describe('allowed signers', () => {
     [`release ssh-ed25519 ${one.slice(0, -4)}`, 'f:1 has a damaged key'],
     [`release ssh-ed25519 ${one}\nrelease ssh-ed25519 x`, 'f:2 has a damaged key'],
   ])('%j is refused', (text, why) => {
-    expect(() => allowedSigners(text, 'f')).toThrow(why);
+    expect(() => parseAllowedSigners(text, 'f')).toThrow(why);
   });
 });
 

@@ -85,7 +85,7 @@ async function checkNext(before: Scene, end: string): Promise<void> {
   const returns = applied.filter(({ by }) => by.how === 'return');
   const change = applied.find(({ by }) => by.how === 'apply');
   expect(returns.length).toBe(change && stateOf(next).memory === OLD.memory ? 1 : 0);
-  // An outcome that could not be written is missing; the return itself tells it.
+  // An outcome that could not be written is missing; the rollback itself tells it.
   const outcomes = end === 'killed' ? ['returned'] : ['returned', undefined];
   if (returns.length > 0) expect(outcomes).toContain(change?.outcome?.result);
   await next.end();
@@ -119,7 +119,7 @@ test.each(FAULTS)(
 );
 
 test('a service that is killed while it continues a return is followed by one that does, once', async () => {
-  // The write itself is over at the first failure; what follows is the return.
+  // The write itself is over at the first failure; what follows is the rollback.
   const step = rounds(5, 1);
   let pairs = 0;
   for (let first = 20; ; first += step) {

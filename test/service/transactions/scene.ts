@@ -7,7 +7,7 @@ import { RdError } from '../../../src/errors.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import type { FileOperations } from '../../../src/os/atomic-file.ts';
 import type { Author } from '../../../src/plan/history.ts';
-import type { OnFailure } from '../../../src/plan/return.ts';
+import type { OnFailure } from '../../../src/plan/rollback.ts';
 import type { Desired } from '../../../src/reconcile/contract.ts';
 import { createControllers } from '../../../src/reconcile/controllers.ts';
 import type { TransactionReport } from '../../../src/reconcile/status-document.ts';

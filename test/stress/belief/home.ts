@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { createClient } from '../../../src/client/client.ts';
 import type { Client } from '../../../src/client/contract.ts';
-import { polled, waitConverged } from '../../../src/client/converge.ts';
+import { pollStatus, waitConverged } from '../../../src/client/converge.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { HistoryEntry } from '../../../src/plan/history.ts';
 import { readHistory } from '../../../src/state/history-file.ts';
@@ -178,7 +178,7 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
     meanwhile,
     async settled(client) {
       const { signal } = new AbortController();
-      const feed = polled({ read: () => client.status(), clock: systemClock, signal });
+      const feed = pollStatus({ read: () => client.status(), clock: systemClock, signal });
       const { generation } = await client.status();
       await waitConverged({ feed, generation, timeoutMs: 60_000, clock: systemClock, signal });
     },

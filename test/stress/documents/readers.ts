@@ -14,7 +14,7 @@ import {
   select,
 } from '../../../src/features/host-integration/docker-config.ts';
 import { entryIn, withEntry, withoutEntry } from '../../../src/features/host-integration/kube-entries.ts';
-import { allowedSigners } from '../../../src/features/upgrade/signers.ts';
+import { parseAllowedSigners } from '../../../src/features/upgrade/signers.ts';
 import { fileInSums } from '../../../src/features/upgrade/sums.ts';
 import { headerProblem } from '../../../src/os/disk-header.ts';
 import { diskHeader } from '../../helpers/disk-header.ts';
@@ -163,7 +163,7 @@ export const READERS: readonly Reader[] = [
     samples: [
       text('# keys', 'release ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f'),
     ],
-    read: (bytes) => allowedSigners(bytes.toString(), LABEL),
+    read: (bytes) => parseAllowedSigners(bytes.toString(), LABEL),
   },
   {
     name: 'the header of a disk',

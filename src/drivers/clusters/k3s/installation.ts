@@ -102,14 +102,14 @@ export interface InstalledRelease {
   forget(): Promise<void>;
 }
 
-async function recalled(memo: string): Promise<Installed> {
+async function readMemo(memo: string): Promise<Installed> {
   const text = await readIfThere(memo);
   return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
 }
 
 /** The version that a memo names, in the form of `versionOf`; undefined without data of a cluster. */
 export async function recalledVersion(memo: string): Promise<string | undefined> {
-  const installed = await recalled(memo);
+  const installed = await readMemo(memo);
   return installed === undefined ? undefined : versionOf(installed);
 }
 
@@ -122,7 +122,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     else await writeFileAtomic(memo, text);
   }
 
-  const recall = () => recalled(memo);
+  const recall = () => readMemo(memo);
 
   return {
     async look() {

@@ -164,7 +164,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   async function launch(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
     // Also when the state is stopped: a crash may have left a record and half a cluster.
     await stop(signal);
-    const release = await chosen(spec, await installed.look(), signal);
+    const release = await chooseVersion(spec, await installed.look(), signal);
     const program = await install({ shell, places, artifacts, architecture, engines }, release, spec.engine, signal);
     // Before it runs, because programs of this host get the port.
     await shell.localPort(spec.port);
@@ -180,7 +180,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   }
 
   /** The installed release if it satisfies the spec, so that nothing is upgraded implicitly; never one older than the data. */
-  async function chosen(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
+  async function chooseVersion(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
     if (there === 'unknown') {
       throw new RdError('ERR_DRIVER_TERMINAL', 'the data of the cluster belongs to an unknown version of Kubernetes', {
         advice: 'Reset the cluster; this deletes its workloads and keeps images.',

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
-import { unrecorded } from '../../../os/daemon.ts';
+import { unrecordedError } from '../../../os/daemon.ts';
 import { parsePlace, placeOf, placeStatus } from '../../../os/directory-identity.ts';
 import type { ProcessEntry } from '../../../os/process-list.ts';
 import { bootId, readProcesses } from '../../../os/process-table.ts';
@@ -187,7 +187,7 @@ async function refuseUnrecorded(file: string): Promise<void> {
   const isEngine = ({ argv: [program = '', ...args] }: ProcessEntry) =>
     /^(?:dockerd|containerd)$/.test(basename(program)) && args.some((arg) => arg.includes(within));
   const entry = (await readProcesses()).find(isEngine);
-  if (entry) throw unrecorded(entry, file);
+  if (entry) throw unrecordedError(entry, file);
 }
 
 /** Networks in a copy of engine data have the same names and ranges. */

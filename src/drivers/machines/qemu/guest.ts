@@ -7,7 +7,7 @@ import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { tailOf } from '../../../os/program-log.ts';
 import {
   converse,
-  failed,
+  exitError,
   type RunOptions,
   type RunResult,
   run as runProgram,
@@ -142,7 +142,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     }
     if (accept.includes(exitCode)) return result;
     if (exitCode === NOT_FOUND) throw missingProgram(program, [stderr.trim()]);
-    throw failed(program, exitCode, null, stderr);
+    throw exitError(program, exitCode, null, stderr);
   }
 
   async function ensureConnected(signal: AbortSignal): Promise<boolean> {

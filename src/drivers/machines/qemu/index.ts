@@ -27,7 +27,7 @@ import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
 import { clusterInGuest } from './cluster-in-guest.ts';
-import { confine, confinedRun } from './confine/confinement.ts';
+import { confine, confineRun } from './confine/confinement.ts';
 import { runningConfinement } from './confine/running.ts';
 import { checkDiskCopy, dataBytes } from './disks.ts';
 import { engineInGuest, type GuestState } from './engine-in-guest.ts';
@@ -161,7 +161,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env) };
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
   const confined = confine({ platform: host.platform, run, env, log });
-  const runConfined = confinedRun(run, confined);
+  const runConfined = confineRun(run, confined);
   async function port(): Promise<number> {
     const record = await readQemuRecord(places.record);
     if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;

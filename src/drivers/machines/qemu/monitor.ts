@@ -40,7 +40,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
   let last = 0;
 
   const fail = (reason: string, cause?: unknown) => {
-    ended ??= failed(`QEMU's monitor at ${path} ${reason}`, cause);
+    ended ??= monitorError(`QEMU's monitor at ${path} ${reason}`, cause);
     socket.destroy();
     for (const call of [...calls.values()]) call.reject(ended);
   };
@@ -54,7 +54,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       if (!call) return;
       if (isObject(message.QMP)) return call.resolve(message.QMP);
       if (message.error === undefined) call.resolve(message.return ?? {});
-      else call.reject(failed(`QEMU refused: ${String(objectOf(message.error).desc ?? 'no reason given')}`));
+      else call.reject(monitorError(`QEMU refused: ${String(objectOf(message.error).desc ?? 'no reason given')}`));
     },
     () => fail('sent too large a response'),
   );
@@ -65,7 +65,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
   function response(id: number, what: string, { timeoutMs = LIMIT_MS, signal }: QmpOptions, send?: () => void) {
     return new Promise<JsonValue>((resolve, reject) => {
       if (ended) return reject(ended);
-      if (signal?.aborted) return reject(canceled(what));
+      if (signal?.aborted) return reject(canceledError(what));
       const finish = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', onAbort);
@@ -77,9 +77,9 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
         reject(error);
         fail(`did not answer "${what}" in time`);
       };
-      const late = () => giveUp(failed(`QEMU did not answer "${what}" within ${timeoutMs / 1000} s`));
+      const late = () => giveUp(monitorError(`QEMU did not answer "${what}" within ${timeoutMs / 1000} s`));
       const timer = setTimeout(late, timeoutMs);
-      const onAbort = () => giveUp(canceled(what));
+      const onAbort = () => giveUp(canceledError(what));
       signal?.addEventListener('abort', onAbort, { once: true });
       calls.set(id, {
         resolve(value) {
@@ -130,11 +130,11 @@ function objectOf(value: JsonValue | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-function failed(message: string, cause?: unknown): RdError {
+function monitorError(message: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_FAILED', message, cause === undefined ? {} : { cause });
 }
 
-function canceled(what: string): RdError {
+function canceledError(what: string): RdError {
   return new RdError('ERR_CANCELLED', `waiting for QEMU (${what}) was canceled`);
 }
 

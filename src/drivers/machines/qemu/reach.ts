@@ -81,11 +81,11 @@ export function guestReach(
       // A short name keeps the path within the socket path limit.
       const name = createHash('sha256').update(`${host} ${port}`).digest('hex').slice(0, 8);
       const path = join(places.run, `d${name}`);
-      const existing = await connectedTo(path, signal);
+      const existing = await tryConnect(path, signal);
       if (existing) return existing;
       await rm(path, { force: true });
       await guest.forward('forward', '-L', `${path}:${host.includes(':') ? `[${host}]` : host}:${port}`);
-      const opened = await connectedTo(path, signal);
+      const opened = await tryConnect(path, signal);
       if (opened) return opened;
       throw new RdError('ERR_NOT_READY', `${host}:${port} in the guest cannot be reached`);
     },
@@ -93,7 +93,7 @@ export function guestReach(
 }
 
 /** Undefined when nothing listens there. */
-function connectedTo(path: string, signal: AbortSignal): Promise<Duplex | undefined> {
+function tryConnect(path: string, signal: AbortSignal): Promise<Duplex | undefined> {
   return connectTo({ path }, signal).catch((error: unknown) => {
     if (signal.aborted) throw error;
     return undefined;

@@ -32,14 +32,14 @@ export interface QemuRecord extends Acceleration {
 /** Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readQemuRecord(file: string): Promise<QemuRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
-  return text === undefined ? undefined : (parsed(parseJson(text)) ?? 'damaged');
+  return text === undefined ? undefined : (parseRecord(parseJson(text)) ?? 'damaged');
 }
 
 export async function writeQemuRecord(file: string, record: QemuRecord): Promise<void> {
   await writeFileAtomic(file, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-function parsed(value: unknown): QemuRecord | undefined {
+function parseRecord(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
   const { power, image, sshPort, accelerator, emulatedBecause, booted, adjusted, flaw, growing, frozenKey } = value;
   const { possibleCpus } = value;

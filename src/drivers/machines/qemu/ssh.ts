@@ -28,7 +28,7 @@ export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
     ServerAliveCountMax: '3',
     LogLevel: 'ERROR',
   };
-  return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoted(value)}`])];
+  return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoteValue(value)}`])];
 }
 
 /** The control master that all other connections share; it ends with the guest or this process. */
@@ -123,7 +123,7 @@ export function sshConfigBlock(name: string, login: SshLogin): string {
     PreferredAuthentications: 'publickey',
     LogLevel: 'ERROR',
   };
-  const lines = Object.entries(options).map(([option, value]) => `  ${option} ${quoted(value)}\n`);
+  const lines = Object.entries(options).map(([option, value]) => `  ${option} ${quoteValue(value)}\n`);
   return `Host ${name}\n${lines.join('')}`;
 }
 
@@ -138,7 +138,7 @@ export function control(
 }
 
 /** Escapes a value for ssh configuration syntax, where blanks separate values and `%` and `$` expand. */
-function quoted(value: string): string {
+function quoteValue(value: string): string {
   const literal = value.replaceAll('%', '%%');
   return /[\s"]/.test(literal) ? `"${literal.replaceAll('"', '\\"')}"` : literal;
 }

@@ -18,14 +18,14 @@ export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ');
     const [, , device = '', root, point] = before.split(' ');
-    const [type, source, options = ''] = after.split(' ').map(unescaped);
+    const [type, source, options = ''] = after.split(' ').map(unescapeField);
     if (root === undefined || point === undefined || type === undefined || source === undefined) return [];
     const minor = Number(device.split(':')[1]);
-    return [{ point: unescaped(point), root: unescaped(root), type, source, options, device, minor }];
+    return [{ point: unescapeField(point), root: unescapeField(root), type, source, options, device, minor }];
   });
 }
 
 /** The kernel escapes blanks, tabs, newlines and backslashes as three octal digits. */
-function unescaped(field: string): string {
+function unescapeField(field: string): string {
   return field.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

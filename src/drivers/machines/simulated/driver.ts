@@ -19,9 +19,9 @@ import {
   type FirstWorkload,
   type Model,
   machineAfter,
-  noted,
   SIMULATED_VERSIONS,
   type StepRecord,
+  withRecord,
   workloadOf,
 } from './model.ts';
 import type { FaultSource } from './options.ts';
@@ -104,7 +104,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
   }
 
   function note(part: StepRecord['part'], step: string, outcome: StepRecord['outcome']): void {
-    store.save(noted(store.load(), { at: now(), part, do: step, outcome }));
+    store.save(withRecord(store.load(), { at: now(), part, do: step, outcome }));
   }
 }
 

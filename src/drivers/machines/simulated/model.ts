@@ -86,7 +86,7 @@ export function workloadOf({ containers, images }: EngineModel): Workload {
   };
 }
 
-export function noted(model: Model, record: StepRecord): Model {
+export function withRecord(model: Model, record: StepRecord): Model {
   return { ...model, log: [...model.log, record].slice(-LOG_LENGTH) };
 }
 
@@ -118,10 +118,10 @@ export interface FirstWorkload {
 export function machineAfter(model: Model, step: MachineStep): Model {
   switch (step.do) {
     case 'start':
-      if (model.machine.state === 'broken') throw refused('the machine is broken and has to be stopped first');
+      if (model.machine.state === 'broken') throw refusalError('the machine is broken and has to be stopped first');
       return { ...model, machine: { state: 'on', spec: step.spec } };
     case 'adjust':
-      if (model.machine.state !== 'on') throw refused('the machine does not run');
+      if (model.machine.state !== 'on') throw refusalError('the machine does not run');
       return { ...model, machine: { state: 'on', spec: step.spec } };
     case 'stop':
       return {
@@ -141,17 +141,17 @@ export function engineAfter(model: Model, name: EngineName, step: EngineStep, fi
   const engine = model.engines[name];
   const other = name === 'moby' ? 'containerd' : 'moby';
   if (step.do === 'stop') {
-    if (model.cluster.state === 'running') throw refused(`a cluster runs on ${name}`);
+    if (model.cluster.state === 'running') throw refusalError(`a cluster runs on ${name}`);
     return withEngine(model, name, stoppedEngine(engine));
   }
-  if (model.machine.state !== 'on') throw refused('the machine does not run');
-  if (step.spec.name !== name) throw refused(`${name} cannot run as ${step.spec.name}`);
+  if (model.machine.state !== 'on') throw refusalError('the machine does not run');
+  if (step.spec.name !== name) throw refusalError(`${name} cannot run as ${step.spec.name}`);
   if (step.do === 'adjust') {
-    if (engine.process.state !== 'running') throw refused(`${name} does not run`);
+    if (engine.process.state !== 'running') throw refusalError(`${name} does not run`);
     return withEngine(model, name, { ...engine, process: { state: 'running', spec: step.spec } });
   }
-  if (model.engines[other].process.state !== 'stopped') throw refused(`${other} is still there`);
-  if (engine.process.state === 'hung') throw refused(`${name} hangs and has to be stopped first`);
+  if (model.engines[other].process.state !== 'stopped') throw refusalError(`${other} is still there`);
+  if (engine.process.state === 'hung') throw refusalError(`${name} hangs and has to be stopped first`);
   const filled = engine.used ? engine : withWorkload(engine, first);
   return withEngine(model, name, { ...filled, process: { state: 'running', spec: step.spec } });
 }
@@ -164,12 +164,12 @@ export function clusterAfter(model: Model, step: ClusterStep, readyAt: number): 
   const { cluster } = model;
   if (step.do === 'stop') return { ...model, cluster: stoppedCluster(cluster) };
   if (step.do === 'reset') {
-    if (cluster.state === 'running' || cluster.state === 'hung') throw refused('the cluster is still running');
+    if (cluster.state === 'running' || cluster.state === 'hung') throw refusalError('the cluster is still running');
     return { ...model, cluster: { state: 'absent' } };
   }
   const { version, engine } = step.spec;
-  if (model.engines[engine].process.state !== 'running') throw refused(`${engine} does not run`);
-  if (cluster.state === 'hung') throw refused('the cluster hangs and has to be stopped first');
+  if (model.engines[engine].process.state !== 'running') throw refusalError(`${engine} does not run`);
+  if (cluster.state === 'hung') throw refusalError('the cluster hangs and has to be stopped first');
   if (!SIMULATED_VERSIONS.includes(version)) {
     throw new RdError('ERR_DRIVER_TERMINAL', `cluster version ${version} is not among the simulated ones.`, {
       advice: `Set kubernetes.version to one of ${SIMULATED_VERSIONS.join(', ')}.`,
@@ -208,6 +208,6 @@ function withWorkload(engine: EngineModel, { images, containers }: FirstWorkload
   };
 }
 
-function refused(why: string): RdError {
+function refusalError(why: string): RdError {
   return new RdError('ERR_DRIVER_FAILED', `${why}.`);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readIfThere } from '../../../os/atomic-file.ts';
 import { systemCode } from '../../../os/io-error.ts';
 import { findProgram, programPath, shellWord } from '../../../os/program.ts';
-import { quotedName } from '../../../settings/printable.ts';
+import { quoteName } from '../../../settings/printable.ts';
 import { type CredentialHelper, credentialHelpers, currentContext } from '../../host-integration/docker-config.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
@@ -151,7 +151,7 @@ export const dockerCredentialHelpers: Check = {
       if ((await findProgram(helper.program, searchPath)) === undefined) missing.push(helper);
     }
     if (missing.length === 0) return [passed('Every program for credentials that `docker` is told to use is there.')];
-    return missing.map(({ program, registries }) => missingHelper(file, quotedName(program), registries));
+    return missing.map(({ program, registries }) => missingHelper(file, quoteName(program), registries));
   },
 };
 
@@ -159,7 +159,7 @@ function missingHelper(file: string, program: string, registries: readonly strin
   const [key, whose] =
     registries.length === 0
       ? ['credsStore', 'all registries']
-      : ['credHelpers', registries.map((name) => quotedName(name)).join(', ')];
+      : ['credHelpers', registries.map((name) => quoteName(name)).join(', ')];
   return failed(
     `\`${file}\` names the program ${program} for the credentials of ${whose} (\`${key}\`), and it is not on the \`PATH\`: \`docker login\` and pulls from there fail, also of public images.`,
     [{ description: `Install it, or remove it from \`${key}\` in \`${file}\`.` }],

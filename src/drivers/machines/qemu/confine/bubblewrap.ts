@@ -24,16 +24,16 @@ export function bubblewrap(access: Access, { isRoot, roots, extra }: HostLayout,
     ...(life === 'run' ? ['--die-with-parent'] : []),
     ...(life === 'daemon' ? ['--info-fd', REPORT] : []),
     ...[...roots].flatMap(([path, link]) =>
-      link === undefined ? shown('--ro-bind', path) : ['--symlink', link, path],
+      link === undefined ? bindArguments('--ro-bind', path) : ['--symlink', link, path],
     ),
     ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
-    ...[...FACTS, ...extra].flatMap((path) => shown('--ro-bind-try', path)),
-    ...devices.flatMap((path) => shown('--dev-bind-try', path)),
+    ...[...FACTS, ...extra].flatMap((path) => bindArguments('--ro-bind-try', path)),
+    ...devices.flatMap((path) => bindArguments('--dev-bind-try', path)),
     // Hidden directories are in shares, and files of ours may be in hidden directories.
-    ...shares.flatMap(({ real, mode }) => shown(mode === 'read-only' ? '--ro-bind' : '--bind', real)),
+    ...shares.flatMap(({ real, mode }) => bindArguments(mode === 'read-only' ? '--ro-bind' : '--bind', real)),
     ...shares.flatMap(({ hidden }) => hidden.flatMap((path) => ['--tmpfs', path])),
-    ...reads.flatMap((path) => shown('--ro-bind', path)),
-    ...writes.flatMap((path) => shown('--bind', path)),
+    ...reads.flatMap((path) => bindArguments('--ro-bind', path)),
+    ...writes.flatMap((path) => bindArguments('--bind', path)),
     ...['--chdir', '/', '--'],
   ];
 }
@@ -42,6 +42,6 @@ function rights(capabilities: readonly string[]): string[] {
   return ['--cap-drop', 'ALL', ...capabilities.flatMap((each) => ['--cap-add', each])];
 }
 
-function shown(how: string, path: string): string[] {
+function bindArguments(how: string, path: string): string[] {
   return [how, path, path];
 }

@@ -104,7 +104,7 @@ export function confine({ platform, isRoot = process.getuid?.() === 0, run, env,
 }
 
 /** Runs programs that have an `access` confined to it. */
-export function confinedRun(run: Run, confined: Confine): ConfinedRun {
+export function confineRun(run: Run, confined: Confine): ConfinedRun {
   return async (argv, { access, ...options } = {}) =>
     run(argv, { ...options, ...(access === undefined ? {} : await confined.wrap(argv, access, 'run')) });
 }

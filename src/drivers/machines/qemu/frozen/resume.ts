@@ -89,7 +89,7 @@ export async function resumeMachine(
   phases.end('data disk and network');
   if (woken.exitCode === 0) return { how: 'resumed', settled: woken.stdout };
   const lines = lastLines(woken.stderr);
-  if (lines.some((line) => DAMAGE.test(line))) throw damaged(places.data, lines);
+  if (lines.some((line) => DAMAGE.test(line))) throw damageError(places.data, lines);
   return failed(new Error(`the guest cannot mount its data disk: ${lines.at(-1) ?? 'no reason given'}`), false);
 }
 
@@ -141,7 +141,7 @@ async function loadState(
   return { memory, root: await rootSum };
 }
 
-function damaged(data: string, details: readonly string[]): RdError {
+function damageError(data: string, details: readonly string[]): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `the file system on the data disk ${data} is damaged`, {
     details,
     advice: 'Restore a snapshot, or repair a copy of the disk with e2fsck. The disk was not mounted.',

@@ -70,7 +70,7 @@ export async function readFrozen(
 ): Promise<FrozenState | { problem: string } | undefined> {
   const text = await readIfThere(join(directory, MANIFEST));
   if (text === undefined) return undefined;
-  const frozen = parsed(text);
+  const frozen = parseFrozenState(text);
   if (frozen === undefined) return { problem: 'its manifest cannot be parsed' };
   if (frozen.key !== key) return { problem: 'it belongs to another machine, image or QEMU version' };
   for (const [name, { bytes }] of [
@@ -84,7 +84,7 @@ export async function readFrozen(
   return frozen;
 }
 
-function parsed(text: string): FrozenState | undefined {
+function parseFrozenState(text: string): FrozenState | undefined {
   const value = parseJson(text);
   if (!isObject(value) || typeof value.key !== 'string') return undefined;
   const state = parseDigest(value.state);

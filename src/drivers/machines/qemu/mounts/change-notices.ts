@@ -90,7 +90,7 @@ export function changeNotices({ guest, clock }: ChangeNoticesParts): ChangeNotic
       line = await guest.converse(['sh', '-c', NOTICE_SCRIPT]).catch(() => undefined);
       line?.resume();
     }
-    const text = [...targets].map(([path, uid]) => `${uid} ${encoded(path)}\n`).join('');
+    const text = [...targets].map(([path, uid]) => `${uid} ${encodePath(path)}\n`).join('');
     line?.write(text);
   }
 
@@ -154,7 +154,7 @@ async function isProgram(path: string): Promise<boolean> {
 }
 
 /** A path for a line of text. */
-function encoded(path: string): string {
+function encodePath(path: string): string {
   return [...Buffer.from(path)]
     .map((byte) =>
       byte > 0x20 && byte < 0x7f && byte !== 0x25

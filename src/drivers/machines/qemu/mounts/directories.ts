@@ -63,7 +63,7 @@ const GUEST_TEMPORARY_PATHS: readonly string[] = ['/tmp', '/var/tmp'];
 export function directoriesToShare({ home, mounts, real, own }: DirectoryFacts): ShareChoice[] {
   const homePath = home === undefined || home === '' ? undefined : home;
   const problem = homeProblem(home);
-  const homeAt = homePath === undefined || problem !== undefined ? undefined : normalized(homePath);
+  const homeAt = homePath === undefined || problem !== undefined ? undefined : normalizePath(homePath);
   const requests = Object.entries(mounts).map(([name, mode]) => ({ name, mode, path: pathOf(name, homeAt) }));
   const isHome = (path: string | undefined) =>
     path !== undefined && homeAt !== undefined && (path === homeAt || isSame(real.get(path), real.get(homeAt)));
@@ -95,7 +95,7 @@ export function directoriesToShare({ home, mounts, real, own }: DirectoryFacts):
     // A cover needs a directory to be on. Nothing is covered in advance.
     return real.has(path) ? { path, mode } : { path, missing: `${path} is not a directory, so nothing hides it` };
   });
-  return [first, ...limited(inOrder(choices), first)];
+  return [first, ...limitShares(inOrder(choices), first)];
 }
 
 /** Paths whose real paths `directoriesToShare` needs. */
@@ -104,7 +104,7 @@ export async function directoryFacts(
   mounts: MachineSpec['mounts'],
   own: readonly string[],
 ): Promise<DirectoryFacts> {
-  const homeAt = homeProblem(home) === undefined && home !== undefined ? normalized(home) : undefined;
+  const homeAt = homeProblem(home) === undefined && home !== undefined ? normalizePath(home) : undefined;
   const paths = [homeAt, ...Object.keys(mounts).map((name) => pathOf(name, homeAt))];
   const known = paths.filter((path) => path !== undefined);
   const entries = await Promise.all(known.map(async (path) => [path, await realDirectory(path)] as const));
@@ -129,8 +129,9 @@ function homeProblem(home: string | undefined): string | undefined {
 
 /** The absolute path behind a name in a profile; undefined where there is none. */
 function pathOf(name: string, home: string | undefined): string | undefined {
-  if (name === '~' || name.startsWith('~/')) return home === undefined ? undefined : normalized(home + name.slice(1));
-  return posix.isAbsolute(name) ? normalized(name) : undefined;
+  if (name === '~' || name.startsWith('~/'))
+    return home === undefined ? undefined : normalizePath(home + name.slice(1));
+  return posix.isAbsolute(name) ? normalizePath(name) : undefined;
 }
 
 /** Why the directory is not shared, as a clause. */
@@ -157,8 +158,8 @@ function obstacle(
     const where = enclosing === real ? enclosing : `in ${enclosing}`;
     return `${name} is ${where}, where rdctl keeps the keys of the machine`;
   }
-  const cover = covered.find((place) => isWithin(real, place));
-  return cover === undefined ? undefined : `${name} is in ${cover}, which the profile hides`;
+  const place = covered.find((place) => isWithin(real, place));
+  return place === undefined ? undefined : `${name} is in ${place}, which the profile hides`;
 }
 
 function hiddenIn(real: string, places: readonly string[]): string[] {
@@ -175,7 +176,7 @@ function inOrder(choices: readonly ShareChoice[]): ShareChoice[] {
 }
 
 /** Leaves out directories that are shared already, and those beyond the limit. */
-function limited(choices: readonly ShareChoice[], home: ShareChoice): ShareChoice[] {
+function limitShares(choices: readonly ShareChoice[], home: ShareChoice): ShareChoice[] {
   const paths = new Map<string, string>();
   if ('real' in home) paths.set(home.real, home.path);
   return choices.map((choice) => {
@@ -205,7 +206,7 @@ async function realDirectory(path: string): Promise<string | undefined> {
   }
 }
 
-function normalized(path: string): string {
+function normalizePath(path: string): string {
   const normal = posix.normalize(path);
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
 }

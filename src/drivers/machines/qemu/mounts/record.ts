@@ -31,24 +31,24 @@ export function isShared(directory: DirectoryRecord): directory is MountRecord {
 export async function readMountsRecord(file: string): Promise<MountsRecord | undefined> {
   const text = await readIfThere(file);
   const value = text === undefined ? undefined : parseJson(text);
-  return isObject(value) ? (parsed(value) ?? ofOlderRelease(value)) : undefined;
+  return isObject(value) ? (parseMounts(value) ?? ofOlderRelease(value)) : undefined;
 }
 
 export async function writeMountsRecord(file: string, record: MountsRecord): Promise<void> {
   await writeFileAtomic(file, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-function parsed({ type, asked, directories }: JsonObject): MountsRecord | undefined {
+function parseMounts({ type, asked, directories }: JsonObject): MountsRecord | undefined {
   if (!Array.isArray(directories) || !isObject(asked)) return undefined;
   if (type !== undefined && !isMountType(type)) return undefined;
-  const known = directories.map((directory) => (isObject(directory) ? parsedDirectory(directory) : undefined));
+  const known = directories.map((directory) => (isObject(directory) ? parseDirectory(directory) : undefined));
   const all = known.filter((directory) => directory !== undefined);
   if (all.length !== known.length || (type === undefined && all.some(isShared))) return undefined;
   const modes = Object.entries(asked).flatMap(([path, mode]) => (isMode(mode) ? [[path, mode] as const] : []));
   return { ...defined({ type }), asked: Object.fromEntries(modes), directories: all };
 }
 
-function parsedDirectory({ id, path, real, mode, hidden, mounted, missing }: JsonObject): DirectoryRecord | undefined {
+function parseDirectory({ id, path, real, mode, hidden, mounted, missing }: JsonObject): DirectoryRecord | undefined {
   if (typeof path !== 'string') return undefined;
   if (typeof missing === 'string') return { path, missing };
   if (mode === 'none') return { path, mode };
@@ -60,7 +60,7 @@ function parsedDirectory({ id, path, real, mode, hidden, mounted, missing }: Jso
 /** A release that only shared the home directory wrote it without a list. */
 function ofOlderRelease({ type, missing, ...rest }: JsonObject): MountsRecord | undefined {
   if (typeof missing === 'string') return { asked: {}, directories: [{ path: '~', missing }] };
-  const home = parsedDirectory({ ...rest, id: 'home', mode: 'writable' });
+  const home = parseDirectory({ ...rest, id: 'home', mode: 'writable' });
   return isMountType(type) && home ? { type, asked: {}, directories: [home] } : undefined;
 }
 

@@ -23,7 +23,7 @@ export function forwardRecord(file: string): ForwardRecord {
     async read() {
       const text = await readIfThere(file);
       const value = text === undefined ? undefined : parseJson(text);
-      return Array.isArray(value) ? value.flatMap(parsed) : [];
+      return Array.isArray(value) ? value.flatMap(parseForward) : [];
     },
     async write(forwards) {
       const kept = forwards.map(({ protocol, port, way, address, binding }) => ({
@@ -46,7 +46,7 @@ export function forwardRecord(file: string): ForwardRecord {
 }
 
 /** A recorded forward is unproven: it may no longer exist. */
-function parsed(value: unknown): Forward[] {
+function parseForward(value: unknown): Forward[] {
   if (!isObject(value)) return [];
   const { protocol = 'tcp', port, way, address, binding = 'loopback' } = value;
   if (protocol !== 'tcp' && protocol !== 'udp') return [];

@@ -20,8 +20,8 @@ export const HOST_ADDRESSES = {
 /** Over the ssh connection, which supports only TCP but also reaches the guest's loopback. */
 export function sshRoute(guest: Pick<Connection, 'forward'>): Route {
   const options = (version: 'ipv4' | 'ipv6', { port, address, binding }: Target) => {
-    const from = bracketed(HOST_ADDRESSES[binding][version]);
-    return ['-L', `${from}:${port}:${bracketed(connectableAddress(address))}:${port}`];
+    const from = bracketAddress(HOST_ADDRESSES[binding][version]);
+    return ['-L', `${from}:${port}:${bracketAddress(connectableAddress(address))}:${port}`];
   };
   return {
     async open(at) {
@@ -46,7 +46,7 @@ function connectableAddress(address: Target['address']): string {
   return address === '::' ? '::1' : address;
 }
 
-function bracketed(address: string): string {
+function bracketAddress(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 

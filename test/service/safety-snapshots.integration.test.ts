@@ -5,11 +5,11 @@ import { readCatalogue } from '../../src/features/snapshots/catalogue.ts';
 import { cannotMount, fillDisk } from '../helpers/full-disk.ts';
 import { sealAgain } from '../helpers/sealed-snapshot.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
+import { ALLOW, safetySnapshotScene, smallSafetySnapshotScene } from './safety-snapshot-scene.ts';
 
 describe('an apply that destroys data', () => {
   test('makes a snapshot first, which its entry in the history names, and which brings the data back', async () => {
-    const { apply, run, addImage, model, concluded, names, client, isClean, converged } = await coverScene();
+    const { apply, run, addImage, model, concluded, names, client, isClean, converged } = await safetySnapshotScene();
     addImage('precious');
     const plan = JSON.parse((await run('plan', '-f', '1.32.8.json', '-o', 'json')).out);
     expect(plan.snapshot).toEqual({ bytes: expect.any(Number) });
@@ -45,14 +45,14 @@ describe('an apply that destroys data', () => {
   });
 
   test('that fails names the snapshot', async () => {
-    const { apply, names } = await coverScene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
+    const { apply, names } = await safetySnapshotScene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(1);
     expect(err).toContain(`What it may have deleted is in its snapshot: rdctl snapshot restore ${await names()}\n`);
   });
 
   test('makes none with --no-snapshot, and none without a loss', async () => {
-    const { apply, entries, names } = await coverScene();
+    const { apply, entries, names } = await safetySnapshotScene();
     const { exit, err } = await apply('1.32.8', '--no-snapshot', ...ALLOW);
     expect(exit).toBe(0);
     expect(err).toContain('No snapshot is made first: what is lost cannot be brought back.');
@@ -63,7 +63,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('covers a rollback, too, and keeps the first and the last snapshot of a row, and says what it deletes', async () => {
-    const { apply, run, entries, names } = await coverScene();
+    const { apply, run, entries, names } = await safetySnapshotScene();
     for (const version of ['1.32.8', '1.31.2'] as const) expect((await apply(version, ...ALLOW)).exit).toBe(0);
     expect((await apply('1.33.4')).exit).toBe(0);
     expect((await run('rollback', ...ALLOW)).exit).toBe(0);
@@ -78,7 +78,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('is refused when the disk fills up during the copy, and leaves nothing', async () => {
-    const { apply, entries, names, isClean, converged } = await coverScene();
+    const { apply, entries, names, isClean, converged } = await safetySnapshotScene();
     const programs = temporaryDirectory();
     const full = '#!/bin/sh\necho "cp: error writing: No space left on device" >&2\nexit 1\n';
     writeFileSync(join(programs, 'cp'), full, { mode: 0o755 });
@@ -94,7 +94,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('leaves a snapshot that outlives its entry in the history until it is a week old', async () => {
-    const { apply, entries, names, service, home, here } = await coverScene();
+    const { apply, entries, names, service, home, here } = await safetySnapshotScene();
     expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
     const [name] = await names();
     const [entry] = await entries();
@@ -103,7 +103,7 @@ describe('an apply that destroys data', () => {
     const outcome = { result: 'converged', at: new Date().toISOString() };
     const lines = [{ entry: later }, { generation: later.generation, outcome }];
     writeFileSync(here.historyFile, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-    const again = await coverScene({ home });
+    const again = await safetySnapshotScene({ home });
     await again.service.stop('a week passes');
     expect(await readCatalogue(here.snapshots)).toMatchObject({ snapshots: [{ name }] });
     const { snapshots } = await readCatalogue(here.snapshots);
@@ -117,11 +117,11 @@ describe('an apply that destroys data', () => {
       writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), [member]: weekAgo }));
     }
     // What another home made, or a change made foreign, is left to the user.
-    const other = await coverScene({ home });
+    const other = await safetySnapshotScene({ home });
     await other.service.stop('it is one of this home again');
     expect(await readCatalogue(here.snapshots)).toMatchObject({ snapshots: [{ name, foreign: true }] });
     await sealAgain(dirname(metadata));
-    const last = await coverScene({ home });
+    const last = await safetySnapshotScene({ home });
     await expect.poll(last.names).toEqual([]);
     await expect
       .poll(async () => (await last.client.status()).notices.join())
@@ -129,7 +129,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('does nothing when the tool leaves while the snapshot is made', async () => {
-    const { client, entries, names, isClean, converged } = await coverScene({
+    const { client, entries, names, isClean, converged } = await safetySnapshotScene({
       env: { RDCTL_SIMULATED_LATENCY_MS: '60' },
     });
     const before = await entries();
@@ -153,7 +153,9 @@ describe('an apply that destroys data', () => {
   });
 
   test('is stale when something else was changed meanwhile, and leaves no snapshot', async () => {
-    const { client, names, isClean, converged } = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const { client, names, isClean, converged } = await safetySnapshotScene({
+      env: { RDCTL_SIMULATED_LATENCY_MS: '60' },
+    });
     const request = {
       settings: { version: 19, kubernetes: { version: '1.32.8' } },
       state: 'unmanaged' as const,
@@ -171,7 +173,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('waits for no other snapshot operation, and changes nothing', async () => {
-    const { client, entries } = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const { client, entries } = await safetySnapshotScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
     const creating = client.request({ method: 'POST', path: '/v1/snapshots', body: JSON.stringify({ name: 'mine' }) });
     await expect.poll(async () => (await client.backendState()).locked).toBe(true);
     const request = {
@@ -191,7 +193,7 @@ describe('an apply that destroys data', () => {
 
 describe('a reset', () => {
   test.each(['fast', 'wipe'] as const)('%s is recorded with a snapshot that brings the data back', async (mode) => {
-    const { reset, run, addImage, model, concluded, names, isClean, converged } = await coverScene();
+    const { reset, run, addImage, model, concluded, names, isClean, converged } = await safetySnapshotScene();
     addImage('precious');
     expect((await reset({ mode })).body.toString()).toBe(`Rancher Desktop ${mode} reset successful`);
     const entry = await concluded();
@@ -215,7 +217,7 @@ describe('a reset', () => {
   });
 
   test('and the restore of a snapshot with the settings in force are both in the history', async () => {
-    const { run, reset, names, entries, converged } = await coverScene();
+    const { run, reset, names, entries, converged } = await safetySnapshotScene();
     expect((await reset({ mode: 'wipe' })).status).toBe(200);
     const [snapshot = ''] = await names();
     expect((await run('snapshot', 'restore', snapshot)).exit).toBe(0);
@@ -235,7 +237,7 @@ describe('a reset', () => {
   });
 
   test('that fails is recorded as failed, and keeps its snapshot', async () => {
-    const { reset, concluded, here, names } = await coverScene();
+    const { reset, concluded, here, names } = await safetySnapshotScene();
     // In the way of the data that is set aside.
     mkdirSync(join(here.state, 'drivers', 'simulated', 'machine.json.before-restore'));
     expect((await reset({ mode: 'wipe' })).status).toBe(500);
@@ -245,7 +247,7 @@ describe('a reset', () => {
   });
 
   test('asks for consent by name, and --no-snapshot makes none', async () => {
-    const { run, entries, names } = await coverScene();
+    const { run, entries, names } = await safetySnapshotScene();
     const refused = await run('reset', '--vm', '--allow', 'kubernetes-reset');
     expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('Add --allow machine-reset, or --yes.') });
     expect(await entries()).toEqual([]);
@@ -257,7 +259,7 @@ describe('a reset', () => {
   });
 
   test('without data to lose is a restart, and no change', async () => {
-    const { reset, entries, names } = await coverScene({ settings: { kubernetes: { enabled: false } } });
+    const { reset, entries, names } = await safetySnapshotScene({ settings: { kubernetes: { enabled: false } } });
     expect((await reset({ mode: 'fast' })).status).toBe(200);
     expect(await entries()).toEqual([]);
     expect(await names()).toEqual([]);
@@ -266,7 +268,7 @@ describe('a reset', () => {
 
 describe.skipIf(cannotMount())('without room for the snapshot', () => {
   test('an apply is refused with both sizes and goes on with --no-snapshot', async () => {
-    const { apply, run, entries, isClean } = await smallCoverScene();
+    const { apply, run, entries, isClean } = await smallSafetySnapshotScene();
     expect((await run('plan', '-f', '1.32.8.json')).out).toContain('warning: This plan will be refused: a snapshot of');
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(5);
@@ -278,7 +280,7 @@ describe.skipIf(cannotMount())('without room for the snapshot', () => {
   });
 
   test('rdctl reset is refused; a client of the compatible interface gets its reset, and the history says that there is none', async () => {
-    const { run, reset, entries, client } = await smallCoverScene();
+    const { run, reset, entries, client } = await smallSafetySnapshotScene();
     const refused = await run('reset', '--k8s', '--yes');
     expect(refused).toMatchObject({
       exit: 1,
@@ -298,7 +300,7 @@ describe.skipIf(cannotMount())('without room for the snapshot', () => {
     ['wipe', 'compatible'],
     ['wipe', 'declined'],
   ] as const)('a %s reset works on a disk without a byte left (%s), twice', async (mode, snapshot) => {
-    const { reset, home, model, client, entries, converged } = await smallCoverScene();
+    const { reset, home, model, client, entries, converged } = await smallSafetySnapshotScene();
     const roomAgain = await fillDisk(home);
     const body = { mode, ...(snapshot === 'declined' ? { snapshot: false } : {}) };
     for (let time = 1; time <= 2; time += 1) {

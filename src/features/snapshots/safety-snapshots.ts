@@ -7,14 +7,14 @@ import { sizeText } from '../../os/size.ts';
 import type { HistoryEntry } from '../../plan/history.ts';
 import type { MaintenanceWork } from '../../reconcile/maintenance.ts';
 import { deleteSnapshot, readCatalogue } from './catalogue.ts';
-import type { Covered, CoverOutlook, Covers } from './contract.ts';
-import { removeCoverRecord, writeCoverRecord } from './cover-record.ts';
+import type { DataLoss, SafetySnapshots, SnapshotEstimate } from './contract.ts';
 import { draftOf, type SnapshotMaking } from './creation.ts';
 import { quoted } from './name.ts';
-import { obsoleteCovers } from './retention.ts';
+import { obsoleteSafetySnapshots } from './retention.ts';
+import { removeSafetySnapshotRecord, writeSafetySnapshotRecord } from './safety-snapshot-record.ts';
 import { type Room, roomFor } from './tree.ts';
 
-export interface CoverInput {
+export interface SafetySnapshotsInput {
   making: SnapshotMaking;
   /** Runs while no other operation on snapshots does. */
   exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
@@ -34,10 +34,10 @@ export interface CoverInput {
 }
 
 /**
- * Covers a change that destroys data with a snapshot. The change is made while the snapshot keeps everything else from the data, so nothing
+ * Makes a safety snapshot before a change that destroys data. The change is made while the snapshot keeps everything else from the data, so nothing
  * is lost between the two. Without the change, the snapshot goes, too: also after a kill, by a record that names it.
  */
-export function createCovers(input: CoverInput): Covers {
+export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapshots {
   const { making, exclusively, isOn, restoring, record, notice, log } = input;
   const { root, driver, maintenance, rest, interrupting } = making;
   const { keeps, copyLive } = driver;
@@ -57,23 +57,23 @@ export function createCovers(input: CoverInput): Covers {
   }
 
   async function make<T>(
-    { name, covered, isLive }: { name: string; covered: Covered; isLive: boolean },
+    { name, loss, isLive }: { name: string; loss: DataLoss; isLive: boolean },
     work: Pick<MaintenanceWork, 'signal' | 'progress'>,
     change: (snapshot: string) => Promise<T>,
   ): Promise<T> {
-    const description = `Made before generation ${covered.generation}, which ${covered.items.join(', and ')}`;
-    const { settings } = covered;
+    const description = `Made before generation ${loss.generation}, which ${loss.items.join(', and ')}`;
+    const { settings } = loss;
     const from = settings ? { ...making, desired: () => ({ ...making.desired(), settings }) } : making;
-    const draft = draftOf(from, { created: new Date().toISOString(), name, description }, covered.generation);
+    const draft = draftOf(from, { created: new Date().toISOString(), name, description }, loss.generation);
     try {
-      await writeCoverRecord(record, { id: draft.id, name });
+      await writeSafetySnapshotRecord(record, { id: draft.id, name });
       if (isLive && copyLive) await draft.saveLive(work, copyLive);
       else await draft.saveStopped(work);
       work.progress('verifying the copy');
       await draft.complete(work.signal);
       work.signal.throwIfAborted();
       const result = await change(name);
-      await removeCoverRecord(record).catch((error: unknown) => log('warn', 'a record stays', { error }));
+      await removeSafetySnapshotRecord(record).catch((error: unknown) => log('warn', 'a record stays', { error }));
       log('info', 'snapshot created before data is destroyed', { name });
       return result;
     } catch (error) {
@@ -86,7 +86,7 @@ export function createCovers(input: CoverInput): Covers {
   async function remove(draft: { discard(): Promise<void> }): Promise<void> {
     try {
       await draft.discard();
-      await removeCoverRecord(record);
+      await removeSafetySnapshotRecord(record);
     } catch (error) {
       log('warn', 'a snapshot that is not needed could not be removed', { error });
     }
@@ -134,14 +134,14 @@ export function createCovers(input: CoverInput): Covers {
   async function pruneNow(): Promise<void> {
     const { snapshots } = await readCatalogue(root);
     // What one from elsewhere says of itself decides about no other.
-    const covers = snapshots.filter(({ covers, foreign }) => covers !== undefined && !foreign);
-    if (covers.length < 1) return;
+    const own = snapshots.filter(({ covers, foreign }) => covers !== undefined && !foreign);
+    if (own.length < 1) return;
     const { since } = input;
-    const facts = { covers, entries: await input.entries(), now: Date.now() };
-    for (const { cover, why } of obsoleteCovers({ ...facts, ...defined({ since }) })) {
-      const { id, name, description } = cover;
+    const facts = { snapshots: own, entries: await input.entries(), now: Date.now() };
+    for (const { snapshot, why } of obsoleteSafetySnapshots({ ...facts, ...defined({ since }) })) {
+      const { id, name, description } = snapshot;
       if (id === restoring()) continue;
-      await deleteSnapshot(root, cover);
+      await deleteSnapshot(root, snapshot);
       log('info', 'a snapshot made before data was destroyed is deleted', { name, why });
       notice(`The snapshot ${quoted(name)} is deleted, because ${why}. ${description}.`);
     }
@@ -149,7 +149,7 @@ export function createCovers(input: CoverInput): Covers {
 
   return {
     ...(keeps.length === 0 ? { impossible: `the ${driver.name} driver keeps no data that a snapshot could hold` } : {}),
-    async outlook(isOn): Promise<CoverOutlook> {
+    async estimate(isOn): Promise<SnapshotEstimate> {
       const isLive = copyLive !== undefined && isOn;
       const room = await roomFor(keeps, dirname(root), !isLive);
       return {
@@ -158,9 +158,9 @@ export function createCovers(input: CoverInput): Covers {
         ...(room.needed > room.free ? { noSpace: noSpace(room, dirname(root)) } : {}),
       };
     },
-    around: (covered, change, signal) =>
+    around: (loss, change, signal) =>
       made(change, async (begin) => {
-        const name = await nameFor(covered.generation);
+        const name = await nameFor(loss.generation);
         const action = `Creating snapshot ${quoted(name)}`;
         const result = await exclusively(async (cancelled) => {
           const either = AbortSignal.any([signal, cancelled]);
@@ -168,29 +168,29 @@ export function createCovers(input: CoverInput): Covers {
           const isLive = copyLive !== undefined && (await rest.isSteady(either));
           // While everything still runs.
           await requireRoom(isLive);
-          const input = { name, covered, isLive };
+          const input = { name, loss, isLive };
           if (isLive) return maintenance.runLive(action, either, (work) => make(input, work, begin));
           return interrupting(() => maintenance.run(action, either, (work) => make(input, work, begin)));
         });
         prune();
         return result;
       }),
-    whenDue: (covered, change, signal) =>
+    whenDue: (loss, change, signal) =>
       made(change, async (begin) => {
-        const name = await nameFor(covered.generation);
+        const name = await nameFor(loss.generation);
         const action = `Creating snapshot ${quoted(name)}`;
         const isLive = copyLive !== undefined && isOn();
         await requireRoom(isLive);
-        const work = (at: Pick<MaintenanceWork, 'signal' | 'progress'>) => make({ name, covered, isLive }, at, begin);
+        const work = (at: Pick<MaintenanceWork, 'signal' | 'progress'>) => make({ name, loss, isLive }, at, begin);
         const result = await (isLive ? maintenance.runLive : maintenance.run)(action, signal, work);
         prune();
         return result;
       }),
-    within: (covered, work, change) =>
+    within: (loss, work, change) =>
       made(change, async (begin) => {
-        const name = await nameFor(covered.generation);
+        const name = await nameFor(loss.generation);
         await requireRoom(false);
-        const result = await make({ name, covered, isLive: false }, work, begin);
+        const result = await make({ name, loss, isLive: false }, work, begin);
         prune();
         return result;
       }),

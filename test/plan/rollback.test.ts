@@ -4,12 +4,12 @@ import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import { type DesiredBackend, machineSpec } from '../../src/plan/backend.ts';
 import {
+  decideRollback,
   type EarlierState,
   earlierState,
-  type ReturnInput,
-  returnDecision,
+  type RollbackInput,
   touchedParts,
-} from '../../src/plan/return.ts';
+} from '../../src/plan/rollback.ts';
 import { DEFAULT_BLOCKS } from '../../src/settings/blocks.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
@@ -28,7 +28,7 @@ function error(code: ErrorCode, message = 'dockerd exited during its start', cau
 
 const system = (code: string) => Object.assign(new Error(code), { code });
 
-function observed(cluster: ClusterStatus = { state: 'absent' }): ReturnInput['observed'] {
+function observed(cluster: ClusterStatus = { state: 'absent' }): RollbackInput['observed'] {
   return {
     machine: { state: 'on', spec: machineSpec(RAN.settings, RAN) },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
@@ -37,9 +37,9 @@ function observed(cluster: ClusterStatus = { state: 'absent' }): ReturnInput['ob
 }
 
 /** An engine that refuses a change of the engine, with differences. */
-function decision(rest: Partial<ReturnInput> = {}) {
+function decision(rest: Partial<RollbackInput> = {}) {
   const failed = rest.failed ?? CONTAINERD;
-  return returnDecision({
+  return decideRollback({
     onFailure: 'return',
     failed,
     touched: touchedParts(RAN, failed, SIMULATED_INFO),
@@ -60,7 +60,7 @@ const engineFailure = (...parts: Parameters<typeof error>) => ({
 const PORT = started(settingsWith({ 'kubernetes.port': 6444 }));
 const MEMORY = started(settingsWith({ 'virtualMachine.memoryInGB': 4 }));
 
-test.each<[string, Partial<ReturnInput>]>([
+test.each<[string, Partial<RollbackInput>]>([
   ['an engine that refuses its configuration', {}],
   ['for good', engineFailure('ERR_DRIVER_TERMINAL')],
   [
@@ -84,7 +84,7 @@ test.each<[string, Partial<ReturnInput>]>([
   expect(decision(input)).toEqual({ to: RAN });
 });
 
-test.each<[string, Partial<ReturnInput>, string]>([
+test.each<[string, Partial<RollbackInput>, string]>([
   ['as asked', { onFailure: 'keep' }, 'the apply asked for it'],
   ['first start', { earlier: undefined }, 'the backend has not run in this home before'],
   ['network', engineFailure('ERR_CONNECTION'), 'the network or a registry failed'],

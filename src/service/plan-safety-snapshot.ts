@@ -1,11 +1,11 @@
-import type { Covers } from '../features/snapshots/contract.ts';
+import type { SafetySnapshots } from '../features/snapshots/contract.ts';
 import type { Clock } from '../os/clock.ts';
 import type { BlastItem, Plan, PlanRequest } from '../plan/change.ts';
 import type { PlannedHow } from '../plan/kept.ts';
 import { lossesOf, NO_SNAPSHOT } from '../plan/losses.ts';
 
-interface CoverInput {
-  covers: Pick<Covers, 'impossible' | 'outlook'>;
+interface SafetySnapshotInput {
+  safetySnapshots: Pick<SafetySnapshots, 'impossible' | 'estimate'>;
   /** Without room, only a change without a plan is made all the same. */
   how: PlannedHow;
   clock: Clock;
@@ -19,25 +19,25 @@ interface CoverInput {
 const LOOK_MS = 1_000;
 
 /** The plan with the snapshot that comes first where it destroys data, or with the reason why none does. */
-export async function withCover(plan: Plan, request: PlanRequest, input: CoverInput): Promise<Plan> {
+export async function withSafetySnapshot(plan: Plan, request: PlanRequest, input: SafetySnapshotInput): Promise<Plan> {
   if (lossesOf(plan).length === 0) return plan;
   const warned = (text: string) => ({ ...plan, warnings: [...plan.warnings, text] });
-  const { covers } = input;
+  const { safetySnapshots } = input;
   if (request.snapshot === false) return warned(`${NO_SNAPSHOT}: what is lost cannot be brought back.`);
-  if (covers.impossible !== undefined) return warned(`${NO_SNAPSHOT}: ${covers.impossible}.`);
+  if (safetySnapshots.impossible !== undefined) return warned(`${NO_SNAPSHOT}: ${safetySnapshots.impossible}.`);
   const done = new AbortController();
-  const outlook = await Promise.race([
-    covers.outlook(input.isOn),
+  const estimate = await Promise.race([
+    safetySnapshots.estimate(input.isOn),
     input.clock.sleep(LOOK_MS, done.signal).then(() => undefined),
   ]).finally(() => done.abort());
-  const { noSpace } = outlook ?? {};
+  const { noSpace } = estimate ?? {};
   if (noSpace && input.how === 'set') return warned(`${NO_SNAPSHOT}: ${noSpace.message}.`);
-  const stops = outlook?.isLive ? [] : interruptions(plan, input.stopped());
+  const stops = estimate?.isLive ? [] : interruptions(plan, input.stopped());
   return {
     ...(noSpace ? warned(`This plan will be refused: ${noSpace.message}. ${noSpace.advice}`) : plan),
     // What is lost stays last.
     blastRadius: [...stops, ...plan.blastRadius],
-    snapshot: outlook ? { bytes: outlook.bytes } : {},
+    snapshot: estimate ? { bytes: estimate.bytes } : {},
   };
 }
 

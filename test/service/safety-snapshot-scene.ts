@@ -12,7 +12,7 @@ const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: {
 export const ALLOW = ['--allow', 'kubernetes-reset'];
 
 /** A service with a cluster, and the tool beside it. */
-export async function coverScene(options: TestServiceOptions = {}) {
+export async function safetySnapshotScene(options: TestServiceOptions = {}) {
   const kubernetes = { enabled: true, version: '1.33.4' };
   const running = await startService({ settings: { containerEngine: { name: 'moby' }, kubernetes }, ...options });
   await running.converged();
@@ -54,8 +54,8 @@ export async function coverScene(options: TestServiceOptions = {}) {
 }
 
 /** A home on its own file system, with less room than a copy leaves free. */
-export async function smallCoverScene() {
+export async function smallSafetySnapshotScene() {
   const home = temporaryDirectory();
   onTestFinished(mountSmallDisk(home, '60m'));
-  return coverScene({ home });
+  return safetySnapshotScene({ home });
 }

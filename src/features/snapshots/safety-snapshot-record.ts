@@ -6,40 +6,40 @@ import { readHistory } from '../../state/history-file.ts';
 import type { Places } from '../../state/places.ts';
 import { deleteSnapshot, readCatalogue } from './catalogue.ts';
 
-/** A snapshot that covers a change, from before the copy until the change is made. */
-interface CoverRecord {
+/** The safety snapshot of a change, from before the copy until the change is made. */
+interface SafetySnapshotRecord {
   /** Of the snapshot. */
   id: string;
   name: string;
 }
 
 /** Path of the record. */
-export function coverRecord({ state }: Pick<Places, 'state'>): string {
+export function safetySnapshotRecord({ state }: Pick<Places, 'state'>): string {
   return join(state, 'covering.json');
 }
 
-export async function writeCoverRecord(path: string, record: CoverRecord): Promise<void> {
+export async function writeSafetySnapshotRecord(path: string, record: SafetySnapshotRecord): Promise<void> {
   await writeRecord(path, record).catch((cause: unknown) => {
     throw ioError('write', path, cause);
   });
 }
 
 /** Throws `ERR_IO`. */
-export async function removeCoverRecord(path: string): Promise<void> {
+export async function removeSafetySnapshotRecord(path: string): Promise<void> {
   await unlink(path).catch((cause: unknown) => {
     if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
   });
 }
 
 /**
- * Removes the snapshot of a change that a killed service did not make: without the change it covers nothing. `generation`: the stored one.
+ * Removes the safety snapshot of a change that a killed service did not make: without the change it protects nothing. `generation`: the stored one.
  * @returns the name of a snapshot whose change was made. Throws `ERR_IO`.
  */
-export async function recoverCover(
+export async function recoverSafetySnapshot(
   places: Pick<Places, 'state' | 'snapshots' | 'historyFile'>,
   generation: number,
 ): Promise<string | undefined> {
-  const path = coverRecord(places);
+  const path = safetySnapshotRecord(places);
   const record = await readableRecord(path);
   if (!record) return undefined;
   const { id, name } = record;
@@ -53,6 +53,6 @@ export async function recoverCover(
     const snapshot = snapshots.find((each) => each.id === id && each.covers !== undefined);
     if (snapshot) await deleteSnapshot(places.snapshots, snapshot);
   }
-  await removeCoverRecord(path);
+  await removeSafetySnapshotRecord(path);
   return isMade && typeof name === 'string' ? name : undefined;
 }

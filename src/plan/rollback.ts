@@ -29,7 +29,7 @@ export interface TerminalFailure {
   error: RdError;
 }
 
-export interface ReturnInput {
+export interface RollbackInput {
   onFailure: OnFailure;
   /** The desired state that the change led to. */
   failed: DesiredBackend;
@@ -48,15 +48,15 @@ export interface ReturnInput {
 }
 
 /** Either the state to go back to, or why the failed one stays, as a clause. */
-export type ReturnDecision = { to: EarlierState } | { keptBecause: string };
+export type RollbackDecision = { to: EarlierState } | { keptBecause: string };
 
 /** Pure: whether a failed change is undone. Only a failure that the change caused is, and only without new losses. */
-export function returnDecision(input: ReturnInput): ReturnDecision {
+export function decideRollback(input: RollbackInput): RollbackDecision {
   const { onFailure, earlier, failed } = input;
   if (onFailure === 'keep') return { keptBecause: 'the apply asked for it' };
   if (!earlier) return { keptBecause: 'the backend has not run in this home before' };
   const to = { ...earlier, settings: withLasting(earlier.settings, failed.settings) };
-  const keptBecause = otherCause(input, earlier) ?? returnObstacle(to, input);
+  const keptBecause = otherCause(input, earlier) ?? rollbackObstacle(to, input);
   return keptBecause === undefined ? { to } : { keptBecause };
 }
 
@@ -78,7 +78,7 @@ export function earlierState({ before, power, proven }: EarlierInput): EarlierSt
 
 /** Why the change is not the cause, as a clause; undefined where it is. */
 function otherCause(
-  { failed, touched, failure, failedBefore }: ReturnInput,
+  { failed, touched, failure, failedBefore }: RollbackInput,
   earlier: EarlierState,
 ): string | undefined {
   const part = partOf(failure.what);
@@ -192,10 +192,10 @@ function withLasting(earlier: Settings, now: Settings): Settings {
   };
 }
 
-type ObstacleInput = Pick<ReturnInput, 'failed' | 'locks' | 'isRestoreUnproven' | 'driver' | 'observed'>;
+type ObstacleInput = Pick<RollbackInput, 'failed' | 'locks' | 'isRestoreUnproven' | 'driver' | 'observed'>;
 
 /** What forbids going back, as a clause. */
-export function returnObstacle(
+export function rollbackObstacle(
   to: DesiredBackend,
   { failed, locks, isRestoreUnproven, driver, observed }: ObstacleInput,
 ): string | undefined {
