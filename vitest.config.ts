@@ -27,8 +27,8 @@ const LONG_MACHINES = LONG
   ? []
   : ['qemu-9p', 'qemu-upgrade', 'full-disk-qemu', 'qemu-frozen', 'qemu-live'].map((name) => `test/e2e/${name}.test.ts`);
 
-/** Tests of `dist/`, which has nothing to do with a standalone file. */
-const ONLY_OF_A_BUILD = ['test/cli/code-cache.integration.test.ts'];
+/** Tests of `dist/` and of a build of their own, which have nothing to do with a standalone file. */
+const ONLY_OF_A_BUILD = ['test/cli/code-cache.integration.test.ts', 'test/plan/new-block.integration.test.ts'];
 
 /** Services flush every small file that they write, which takes most of their time on a disk and none in memory. */
 const IN_MEMORY = hasMemoryFiles() ? { TMPDIR: '/dev/shm' } : {};
