@@ -1,5 +1,5 @@
 /**
- * One row per expected failure: `status` is the API's reply, `exit` the exit code of the new commands
+ * The catalog, one row per expected failure: `status` is the API's reply, `exit` the exit code of the new commands
  * (docs/commands.md; classic commands exit 1), `retry` whether the reconcile loop may retry.
  */
 export const ERRORS = {
@@ -11,13 +11,13 @@ export const ERRORS = {
   ERR_SETTINGS_FILE: { status: 500, exit: 1, retry: false },
   ERR_SETTING_LOCKED: { status: 400, exit: 3, retry: false },
   ERR_SETTING_UNSUPPORTED: { status: 400, exit: 3, retry: false },
-  /** A kept profile would set it back at once. */
+  /** A kept profile would revert the setting at once. */
   ERR_SETTING_KEPT: { status: 400, exit: 3, retry: false },
   ERR_BODY_INVALID: { status: 400, exit: 1, retry: false },
   ERR_BODY_TOO_LARGE: { status: 413, exit: 1, retry: false },
   ERR_PRECONDITION_FAILED: { status: 412, exit: 6, retry: false },
   ERR_PLAN_STALE: { status: 409, exit: 6, retry: false },
-  /** A later write changed what this one asked for, before it was in force. */
+  /** A later write changed the requested fields before they were in force. */
   ERR_SUPERSEDED: { status: 409, exit: 6, retry: false },
   ERR_PLAN_INVALID: { status: 400, exit: 3, retry: false },
   ERR_CONSENT_NEEDED: { status: 409, exit: 5, retry: false },
@@ -27,12 +27,12 @@ export const ERRORS = {
   ERR_UNAUTHORIZED: { status: 401, exit: 1, retry: false },
   ERR_FORBIDDEN: { status: 403, exit: 1, retry: false },
   ERR_NOT_FOUND: { status: 404, exit: 1, retry: false },
-  /** More at a time than one caller may have. */
+  /** A caller exceeds its limit of concurrent plans or event streams. */
   ERR_TOO_MANY: { status: 429, exit: 1, retry: true },
   ERR_EXTENSION_INVALID: { status: 422, exit: 1, retry: false },
   ERR_NOT_READY: { status: 503, exit: 1, retry: true },
   ERR_NOT_RUNNING: { status: 503, exit: 1, retry: false },
-  /** The service was stopped before what was asked for was in force. */
+  /** The service was stopped before the request was in force. */
   ERR_STOPPED: { status: 503, exit: 1, retry: false },
   ERR_CONNECTION: { status: 502, exit: 1, retry: true },
   ERR_CONNECTION_SETTINGS: { status: 400, exit: 1, retry: false },
@@ -60,11 +60,11 @@ export const ERRORS = {
   ERR_CANCELLED: { status: 499, exit: 1, retry: true },
 } as const;
 
-/** The message of `ERR_BACKEND_LOCKED` while the lock file exists. Scripts match on it. */
+/** The message of `ERR_BACKEND_LOCKED` while the lock file exists. Scripts match it. */
 export const LOCKED =
   'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
 
-/** In the message of an operation that was canceled and completely rolled back. Clients match on it. */
+/** Part of the message of an operation that was canceled and completely rolled back. Clients match it. */
 export const OPERATION_CANCELED = 'the operation was canceled';
 
 /** A code of the catalog. */
@@ -72,9 +72,9 @@ export type ErrorCode = keyof typeof ERRORS;
 
 /** Additional parts of an expected failure. */
 export interface RdErrorOptions extends ErrorOptions {
-  /** What to do next, as one sentence; printed after the message. */
+  /** The next action to take, as one sentence; printed after the message. */
   advice?: string;
-  /** Further lines, each a finding with its place (`file:line:column: …`). */
+  /** Further lines, each a finding with its position (`file:line:column: …`). */
   details?: readonly string[];
   /** Problems with the settings sent, for a caller that knows their position in a file. */
   findings?: readonly SettingsFinding[];
@@ -108,7 +108,7 @@ export class RdError extends Error {
   }
 }
 
-/** What an error says, for a person. */
+/** Returns the message of an error, for a person. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -5,7 +5,7 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObj
 /** A JSON object; a missing key reads as `undefined`. */
 export type JsonObject = { [key: string]: JsonValue };
 
-/** Levels that a document from outside may nest; settings have seven. Deeper ones would exhaust the stack of recursions. */
+/** Maximum nesting of a document from outside; settings have seven levels. Deeper ones would exhaust the stack of recursions. */
 export const MOST_LEVELS = 100;
 
 /** True for JSON text that nests deeper than `MOST_LEVELS`, checked before it is parsed. For other texts the result means nothing. */
@@ -21,7 +21,7 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** Index of the quotation mark that ends the string beginning at `start`, or of the end of the text. */
+/** Returns the index of the quotation mark that ends the string beginning at `start`, or of the end of the text. */
 function stringEnd(text: string, start: number): number {
   let index = start + 1;
   while (index < text.length && text[index] !== '"') index += text[index] === '\\' ? 2 : 1;
@@ -34,8 +34,8 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Whether a value has at least the members of the sample, each of the same type, down to the last object; elements of a list are compared
- * with the first one of the sample, if there is one. It does not detect a wrong member of a union.
+ * True if a value has at least the members of the sample, each of the same type, at every level; elements of a list are compared with the first one
+ * of the sample, if there is one. It does not detect a wrong member of a union.
  */
 export function hasShape<T>(value: unknown, sample: T): value is T {
   if (typeof sample !== 'object' || sample === null) return typeof value === typeof sample;
@@ -45,7 +45,7 @@ export function hasShape<T>(value: unknown, sample: T): value is T {
   return isObject(value) && Object.entries(sample).every(([key, member]) => hasShape(value[key], member));
 }
 
-/** The value of a JSON text; undefined when it is not JSON. */
+/** Returns the value of a JSON text, or undefined if it is not JSON. */
 export function parseJson(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
@@ -54,10 +54,10 @@ export function parseJson(text: string): JsonValue | undefined {
   }
 }
 
-/** JSON with sorted keys and no whitespace: equal values give equal text. */
+/** Returns JSON with sorted keys and no whitespace, so that equal values give equal text. */
 export function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) {
-    // Long lists are of texts, which JSON writes faster itself.
+    // Long lists hold texts, which `JSON.stringify` writes faster.
     return value.every((item) => typeof item === 'string')
       ? JSON.stringify(value)
       : `[${value.map(canonicalJson).join(',')}]`;
@@ -69,25 +69,25 @@ export function canonicalJson(value: JsonValue): string {
   return `{${entries.join(',')}}`;
 }
 
-/** `sha256:…` of the canonical JSON. */
+/** Returns `sha256:…` of the canonical JSON. */
 export function digestOf(value: JsonValue): string {
   return `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex')}`;
 }
 
-/** Indented, with a final newline. */
+/** Returns indented JSON with a final newline. */
 export function indentedJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** The object of a JSON text; undefined for anything else. */
+/** Returns the object of a JSON text, or undefined for anything else. */
 export function parseObject(text: string): JsonObject | undefined {
   const value = parseJson(text);
   return isObject(value) ? value : undefined;
 }
 
-/** The members that are not undefined, to spread what is optional: `{ name, ...defined({ reason }) }`. */
+/** Drops undefined members, to spread optional ones: `{ name, ...defined({ reason }) }`. */
 export function defined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  // Not by entries: parsers of thousands of texts call it for each.
+  // A loop instead of `Object.entries`: parsers of thousands of texts call this for each.
   const found: Partial<T> = {};
   for (const key in members) if (members[key] !== undefined) found[key] = members[key];
   return found as ReturnType<typeof defined<T>>;

@@ -7,22 +7,22 @@ import {
 } from '../settings/image-reference.ts';
 import { matchesGlob, matchesPattern, matchesRepository, type Pattern, parsePattern } from './pattern.ts';
 
-/** The parsed patterns of a list. */
+/** The parsed patterns of an allow list. */
 export interface AllowList {
   patterns: readonly string[];
   /** Patterns that match nothing, each with the reason as a clause. */
   unusable: readonly { pattern: string; reason: string }[];
-  /** A reference without tag and digest means every tag. */
+  /** True if the image is allowed. A reference without tag and digest means every tag. */
   allows(reference: ImageReference): boolean;
-  /** Whether some tag or digest of it is allowed. */
+  /** True if some tag or digest of the repository is allowed. */
   allowsSomeOf(registry: string, repository: string): boolean;
-  /** Whether anything in that registry is allowed. */
+  /** True if anything in that registry is allowed. */
   names(registry: string): boolean;
-  /** Whether pulling allowed images may require a connection to `host[:port]`: coarser than all others. */
+  /** True if pulling allowed images may require a connection to `host[:port]`. Coarser than the other checks. */
   reaches(host: string): boolean;
-  /** Whether every image is allowed: then an archive of unknown content is as well. */
+  /** Every image is allowed, and therefore also an archive of unknown content. */
   allowsEverything: boolean;
-  /** Characters of the patterns with which every image has to be compared, because a name is no key to them. */
+  /** Characters of the patterns that every image has to be compared with, because no name can index them. */
   effort: number;
 }
 
@@ -51,20 +51,20 @@ export function createAllowList(patterns: readonly string[]): AllowList {
   };
 }
 
-/** Whether a list with these patterns allows that image; the default tag is `latest`. */
+/** True if a list with these patterns allows the image; the default tag is `latest`. */
 export function isAllowed(patterns: readonly string[], image: string): boolean {
   return allowsImage(createAllowList(patterns), image);
 }
 
-/** The same for a list that is asked more than once. */
+/** True if a parsed list allows the image, for lists that are checked more than once; the default tag is `latest`. */
 export function allowsImage(list: AllowList, image: string): boolean {
   const reference = parseReference(image);
   return reference !== undefined && list.allows(withDefaultTag(reference));
 }
 
 /**
- * Further names of well-known registries, and where they issue tokens. Clients need both before they ask for an image. Where layers are is known
- * from the registries' answers.
+ * Aliases of well-known registries, and the hosts that issue their tokens. Clients need both before they ask for an image. Hosts of layers are
+ * learned from the registries' answers.
  */
 const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   {
@@ -75,7 +75,7 @@ const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   { registry: 'registry.redhat.io', hosts: ['sso.redhat.com'] },
 ];
 
-/** Whether clients of a registry in a pattern (as a glob) need that host. */
+/** True if clients of a registry in a pattern (as a glob) need that host. */
 function needsHost(registry: string, host: string): boolean {
   return COMPANIONS.some(
     (row) =>
@@ -88,7 +88,7 @@ const SETTING = 'containerEngine.allowedImages.patterns';
 /** Maximum number of patterns in a message. */
 const SHOWN = 5;
 
-/** The refusal: what, which setting, and what to do. One line each, because they are sent in headers. */
+/** Returns the refusal of an image: the image, the setting, and the remedy. One line each, because they are sent in headers. */
 export function explainImage(reference: ImageReference, patterns: readonly string[]): string {
   const name = formatReference(reference);
   const what = reference.tag === undefined && reference.digest === undefined ? `all tags of ${name}` : name;
@@ -99,7 +99,7 @@ export function explainRegistry(registry: string, patterns: readonly string[]): 
   return `nothing of ${registry} is among the allowed images: ${SETTING} ${listText(patterns)}. ${advice(`${registry}/*`)}`;
 }
 
-/** `what`: how the images would arrive, as a subject. */
+/** Returns the refusal of images without a known name. `what`: the way that they would arrive, as a subject. */
 export function explainUnnamed(what: string): string {
   return `${what} can bring in any image, and only those in ${SETTING} are allowed. Allow every image with the pattern *, or pull the image by its name.`;
 }
@@ -114,7 +114,7 @@ function listText(patterns: readonly string[]): string {
   return `has ${patterns.slice(0, SHOWN).map(printable).join(', ')}${more}`;
 }
 
-/** The setting may contain any text, including line breaks. */
+/** Makes text safe for one line: the setting may contain any text, including line breaks. */
 function printable(text: string): string {
   const short = text.length > 60 ? `${text.slice(0, 57)}...` : text;
   return JSON.stringify(short)
@@ -122,11 +122,11 @@ function printable(text: string): string {
     .replace(/[^ -~]/g, '?');
 }
 
-/** Patterns by what they name, so that an image is not compared with each of thousands. */
+/** Patterns indexed by the names in them, so that an image is not compared with thousands of them. */
 interface PatternIndex {
-  /** All patterns that may match something in this repository, and perhaps others. */
+  /** Returns all patterns that may match something in this repository, and perhaps others. */
   near(registry: string, repository: string): Pattern[];
-  /** Characters of the patterns that are near every repository. */
+  /** Characters of the patterns that are compared with every repository. */
   effort: number;
 }
 
@@ -142,7 +142,7 @@ function indexPatterns(patterns: readonly Pattern[]): PatternIndex {
       effort += key.length + 1;
       continue;
     }
-    // Below a path there are no tags, so one pattern says it all.
+    // Below a path there are no tags, so one pattern per path suffices.
     if (pattern.below) below.set(key, pattern);
     else if (!exact.get(key)?.push(pattern)) exact.set(key, [pattern]);
   }

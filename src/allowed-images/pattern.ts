@@ -27,13 +27,13 @@ export interface Pattern {
   parts: readonly string[];
   /** At least one more part must follow. */
   below: boolean;
-  /** Glob; absent: any. */
+  /** Glob; absent: any tag. */
   tag?: string;
   /** Exact. A tag beside it is ignored. */
   digest?: string;
 }
 
-/** `unusable`: why a pattern matches nothing, as a clause. */
+/** A parsed pattern, or, in `unusable`, the reason that it matches nothing, as a clause. */
 export type ParsedPattern = { pattern: Pattern } | { unusable: string };
 
 const MAX_LENGTH = 512;
@@ -41,7 +41,7 @@ const PART = /^[a-z0-9._*-]+$/;
 const TAG = /^[A-Za-z0-9_*][A-Za-z0-9_.*-]{0,127}$/;
 const EVERYTHING: Pattern = { registry: '*', parts: [], below: true };
 
-/** Never throws: the setting accepts any text, and an invalid pattern matches nothing. */
+/** Parses a pattern. Never throws: the setting accepts any text, and an invalid pattern matches nothing. */
 export function parsePattern(text: string): ParsedPattern {
   const written = text.trim();
   if (written === '') return { unusable: 'it is blank' };
@@ -64,14 +64,14 @@ export function parsePattern(text: string): ParsedPattern {
 
 export function matchesPattern(pattern: Pattern, reference: ImageReference): boolean {
   if (!matchesRepository(pattern, reference.registry, reference.repository)) return false;
-  // Clients pull by digest, whatever tag is written beside it.
+  // Clients pull by digest, whatever tag accompanies it.
   if (pattern.digest !== undefined) return pattern.digest === reference.digest;
   if (pattern.tag === undefined) return true;
   if (reference.digest !== undefined || reference.tag === undefined) return false;
   return matchesGlob(pattern.tag, reference.tag);
 }
 
-/** Whether some tag or digest of the repository could match. */
+/** True if some tag or digest of the repository could match. */
 export function matchesRepository(pattern: Pattern, registry: string, repository: string): boolean {
   if (!matchesGlob(pattern.registry, registry)) return false;
   const found = repository.split('/');
@@ -80,7 +80,7 @@ export function matchesRepository(pattern: Pattern, registry: string, repository
   return parts.every((part, index) => matchesGlob(part, found[index] ?? ''));
 }
 
-/** `ghcr.io`, `localhost:5000`: a host alone. Not `busybox:1.36`: the dot of a host comes before its port. */
+/** True for a host alone, such as `ghcr.io` or `localhost:5000`. Not for `busybox:1.36`: the dot of a host comes before its port. */
 function isHostAlone(text: string): boolean {
   if (text.includes('/') || text.includes('@')) return false;
   const host = text.replace(/:\d{1,5}$/, '');
@@ -114,7 +114,7 @@ function notAPart(part: string): string {
 }
 
 /**
- * Whether a text matches a glob in which `*` stands for any characters, possibly none. What is between two stars is taken where it comes first,
+ * True if a text matches a glob in which `*` stands for any characters, possibly none. The text between two stars is matched at its first occurrence,
  * which leaves the most for the rest, so nothing is tried twice.
  */
 export function matchesGlob(glob: string, text: string): boolean {
@@ -131,18 +131,18 @@ export function matchesGlob(glob: string, text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
-/** The list of patterns. */
+/** Path of the setting with the list of patterns. */
 export const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
 
-/** Patterns that are warned of one by one. */
+/** Maximum number of patterns with a warning each. */
 const MOST_WARNED = 20;
 
-/** Warnings by list: a plan is made in parts, and applied after it. */
+/** Warnings cached by list, because a plan is made in parts and applied afterwards. */
 const warned = new WeakMap<readonly JsonValue[], readonly string[]>();
 
 /**
- * Warnings about image patterns that cannot match anything. They do not block, because the setting accepts any text,
- * but such a pattern is probably a mistake. A list is parsed once.
+ * Warns about image patterns that cannot match anything. They do not block, because the setting accepts any text, but
+ * such a pattern is probably a mistake. A list is parsed once.
  */
 export function patternWarnings(settings: JsonObject): readonly string[] {
   const patterns = leafAt(settings, PATTERNS);

@@ -13,17 +13,17 @@ import { guestAccess, guestLogin, type SshLogin, sshConfigBlock } from './machin
 
 export { sshConfigBlock };
 
-/** How a user's program reaches the backend. */
+/** The way that a user's program reaches the backend. */
 export type BackendAccess =
-  /** Into a dedicated machine: over the service's ssh connection, or over a separate login. */
+  /** Into a dedicated machine, over the service's ssh connection or over a separate login. */
   | { in: 'machine'; access: MachineAccess; login: SshLogin }
-  /** The machine is this host: the endpoint of each started engine, such as `unix:///run/docker.sock`. */
+  /** The machine is this host. Has the endpoint of each started engine, such as `unix:///run/docker.sock`. */
   | { in: 'host'; endpoints: Partial<Record<EngineName, string>> }
-  /** No reachable backend is recorded. `simulated`: there never is. */
+  /** No reachable backend is recorded. `simulated`: the driver never has one. */
   | { in: 'nothing'; simulated: boolean };
 
 /**
- * Access to the backend of a home, derived from driver records on disk and never from a service's response, because it becomes a program
+ * Returns the access to the backend of a home, derived from driver records on disk and never from a service's response, because it becomes a program
  * with options and paths. Throws `ERR_IO` for unreadable records.
  */
 export async function backendAccess({
@@ -57,7 +57,7 @@ function ontoHost(directory: string): BackendAccess {
     moby: mobyPlaces(places).socket,
     containerd: containerdPlaces(join(data, 'containerd'), join(run, 'containerd')).socket,
   };
-  // Written before an engine is started, and removed after it has stopped.
+  // The record is written before an engine is started, and removed after it has stopped.
   const started = (['moby', 'containerd'] as const).filter((name) => existsSync(join(run, `${name}.json`)));
   return { in: 'host', endpoints: Object.fromEntries(started.map((name) => [name, `unix://${sockets[name]}`])) };
 }

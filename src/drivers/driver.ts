@@ -51,45 +51,45 @@ export interface ClusterSpec {
   engine: EngineName;
 }
 
-/** `spec` is what runs now; it may lag behind the desired spec. */
+/** The machine's observed status. `spec` is what runs now; it may lag behind the desired spec. */
 export type MachineStatus =
   | { state: 'absent' }
   | { state: 'off' }
-  /** `repair` names what is missing and `adjust` restores without a stop; `flaw` names a degradation, as a clause. */
+  /** `repair` names a missing part that `adjust` restores without a stop; `flaw` names a degradation, as a clause. */
   | {
       state: 'on';
       spec: MachineSpec;
       repair?: string;
-      /** Nothing in it runs or responds until that is repaired; it can be stopped. */
+      /** Nothing in the machine runs or responds until the repair; it can be stopped. */
       halted?: true;
       flaw?: string;
       room?: LiveRoom;
       started?: MachineStart;
-      /** What runs guest instructions: the host processor (KVM), or an emulator. */
+      /** The executor of guest instructions: the host processor (KVM), or an emulator. */
       accelerator?: 'kvm' | 'hvf' | 'tcg';
-      /** Why it is emulated and how to change that, as a clause. */
+      /** The reason that the machine is emulated and how to change that, as a clause. */
       emulatedBecause?: string;
-      /** Absent where the machine is this host. */
+      /** Absent if the machine is this host. */
       shared?: SharedDirectories;
-      /** Absent where the machine is this host, and while they are unknown. */
+      /** Absent if the machine is this host, or the ports are unknown. */
       openHostPorts?: OpenHostPorts;
-      /** Nobody uses it, so its processors are halted until the next connection. Its engines are as last observed. */
+      /** Nobody uses the machine, so its processors are halted until the next connection. Its engines are as last observed. */
       paused?: MachinePause;
     }
-  /** Its state is unreliable; `stop` must clear it. */
+  /** The machine's state is unreliable; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
 
 /** Inclusive. */
 export type Bounds = { least: number; most: number };
 
-/** Ranges that `adjust` accepts on a running machine; where a member is absent, only the current value. */
+/** Ranges that `adjust` accepts on a running machine; if a member is absent, only the current value. */
 export interface LiveRoom {
   memoryGiB?: Bounds;
   cpus?: Bounds;
   diskBytes?: Bounds;
 }
 
-/** How a running machine came up: booted, or resumed from a frozen state. */
+/** The way that a running machine came up: booted, or resumed from a frozen state. */
 export interface MachineStart {
   how: 'boot' | 'resume';
   /** In order, without gaps; whole milliseconds. */
@@ -101,13 +101,13 @@ export interface MachinePause {
   since: string;
 }
 
-/** A host directory and its mount type, or why the machine does not show it, as a clause; `none`: the profile does not share it. */
+/** A host directory and its mount type, or the reason that the machine does not show it, as a clause; `none`: the profile does not share it. */
 export type SharedDirectory =
   | { path: string; mode: Exclude<MountMode, 'none'>; by: string }
   | { path: string; missing: string }
   | { path: string; mode: 'none' };
 
-/** The home directory with its mount type, or why the machine does not show it; and all directories, the home first. */
+/** The home directory with its mount type, or the reason that the machine does not show it; and all directories, the home first. */
 export type SharedDirectories = ({ path: string; by: string } | { missing: string }) & {
   mounts: readonly SharedDirectory[];
 };
@@ -121,14 +121,14 @@ export interface OpenHostPorts {
 /** A port that a program in the machine listens on or that rules of its packet filter publish, and whether it is forwarded to this host. */
 export interface PublishedPort {
   protocol: 'tcp' | 'udp';
-  /** The same number on both sides. */
+  /** The port number, the same on both sides. */
   port: number;
   state: 'forwarded' | 'failed';
-  /** What publishes it, where known: `kube-system/traefik:web`, `container web`. */
+  /** The publisher, if known: `kube-system/traefik:web`, `container web`. */
   claimedBy?: string;
-  /** Where it is reachable on this host: 127.0.0.1 or 0.0.0.0, mostly also `::1` or `::`. Absent where forwarding failed. */
+  /** Addresses of this host on which the port is reachable: 127.0.0.1 or 0.0.0.0, mostly also `::1` or `::`. Absent if forwarding failed. */
   addresses?: readonly string[];
-  /** Why forwarding failed, as a clause. */
+  /** The reason that forwarding failed, as a clause. */
   reason?: string;
 }
 
@@ -146,7 +146,7 @@ export type EngineStatus =
   | {
       state: 'unresponsive';
       message: string;
-      /** All that is known is that it does not respond: it may be busy. */
+      /** Nothing is known but that the engine does not respond: it may be busy. */
       silent?: true;
     };
 
@@ -159,12 +159,12 @@ export type ClusterStatus =
       spec: ClusterSpec;
       ready: boolean;
       kubeconfig?: string;
-      /** Why it is not ready, as a clause, where known. */
+      /** The reason that the cluster is not ready, as a clause, if known. */
       message?: string;
     }
   | { state: 'unresponsive'; installedVersion: string; message: string };
 
-/** What a stop would interrupt and a switch would hide; unreadable parts are absent. */
+/** The images and containers that a stop interrupts and a switch hides; unreadable parts are absent. */
 export interface Workload {
   runningContainers?: number;
   containers?: number;
@@ -176,18 +176,18 @@ export interface Workload {
 export interface RunningContainer {
   /** Display name. */
   name: string;
-  /** Whether it restarts with the engine; absent when that depends or is unknown. */
+  /** True if the container restarts with the engine; absent if that depends or is unknown. */
   returns?: boolean;
-  /** Belongs to the cluster, which restarts its containers itself. */
+  /** The container belongs to the cluster, which restarts its containers itself. */
   pod?: true;
-  /** Ports of the machine that lead to it; absent where there are none or they are unknown. */
+  /** Ports of the machine that lead to the container; absent if there are none or they are unknown. */
   ports?: readonly { protocol: 'tcp' | 'udp'; port: number }[];
 }
 
 export type MachineStep =
   | { do: 'start'; spec: MachineSpec }
   | { do: 'stop' }
-  /** Apply to the running machine what `liveFields` and the observed `room` allow without a restart. */
+  /** Apply the live part of the spec to the running machine, without a restart: `liveFields` and changes within the observed `room`. */
   | { do: 'adjust'; spec: MachineSpec };
 export type EngineStep = { do: 'start'; spec: EngineSpec } | { do: 'stop' } | { do: 'adjust'; spec: EngineSpec };
 export type ClusterStep =
@@ -198,28 +198,28 @@ export type ClusterStep =
 
 export interface MachineDriver {
   observe(signal: AbortSignal): Promise<MachineStatus>;
-  /** `progress` is called on progress of a step that may exceed its limit. */
+  /** Performs a step. `progress` is called on progress of a step that may exceed its limit. */
   perform(step: MachineStep, signal: AbortSignal, progress?: () => void): Promise<void>;
 }
 /**
- * How closely an engine or a cluster is observed. `routine`: what is expensive to read may be as last read, where a change would have been
- * noticed, and otherwise for less than a minute. `full`: everything is read now, as for a plan.
+ * The depth of an observation of an engine or a cluster. `routine`: expensive parts may be as last read, if a change would have been noticed, and
+ * otherwise for less than a minute. `full`: everything is read now, as for a plan.
  */
 export type Look = 'full' | 'routine';
 export interface EngineDriver {
-  /** `how`: `full` where absent. */
+  /** Observes the engine. `how`: `full` if absent. */
   observe(signal: AbortSignal, how?: Look): Promise<EngineStatus>;
   /**
-   * How many milliseconds an observation that found it running may stand for `routine` ones. 0 as soon as the end of a program, or another
-   * change that was reported since, would make it false.
+   * Milliseconds for which an observation that found the engine running may stand for `routine` ones. 0 as soon as the end of a program, or another
+   * change reported since, would make it false.
    */
   standsMs?(): Promise<number>;
   perform(step: EngineStep, signal: AbortSignal): Promise<void>;
-  /** As the driver's. */
+  /** Stops serving the engine's running programs; see `Driver.release`. */
   release?(): Promise<void>;
-  /** Absent where images cannot be read without running them. Requires a running engine. */
+  /** Absent if images cannot be read without running them. Requires a running engine. */
   readonly images?: ImageStore;
-  /** Absent where the engine cannot keep containers running. Requires a running engine. */
+  /** Absent if the engine cannot keep containers running. Requires a running engine. */
   readonly companions?: CompanionContainers;
 }
 
@@ -230,25 +230,25 @@ export interface ServicePort {
   port: number | string;
 }
 export interface ClusterDriver {
-  /** Exact versions that can be installed, newest first; `''` selects the first. */
+  /** Returns the exact versions that can be installed, newest first; `''` selects the first. */
   versions(signal: AbortSignal): Promise<readonly string[]>;
-  /** `how`: `full` where absent. */
+  /** Observes the cluster. `how`: `full` if absent. */
   observe(signal: AbortSignal, how?: Look): Promise<ClusterStatus>;
-  /** `onWait` is called with what the step waits for, as a clause; repetitions are allowed. */
+  /** Performs a step. `onWait` is called with the reason for a wait, as a clause; repetitions are allowed. */
   perform(step: ClusterStep, signal: AbortSignal, onWait?: (what: string) => void): Promise<void>;
   /**
-   * Optional power: a connection to the endpoint that currently serves the port, resolved on every call. Supports half-close; the signal
-   * applies until it is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an
-   * unknown service or port, `ERR_CANCELLED`.
+   * Optional: connects to the endpoint that currently serves the port, resolved on every call. Supports half-close; the signal applies until the
+   * connection is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an unknown service
+   * or port, `ERR_CANCELLED`.
    */
   connect?(target: ServicePort, signal: AbortSignal): Promise<Duplex>;
 }
 
 /**
- * How a driver supports a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
- * more bytes are refused (see `reason`), and so are entries of a map of directories at, above or below one in `reserved`; `partlyLive`: some changes need no restart, as the machine's `room` shows. `stored`: saved,
- * without effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that requests
- * nothing).
+ * A driver's support of a setting. `enforced`: a change takes effect on running parts; values in `except`, numbers above `most` and sizes of more
+ * bytes are refused (see `reason`), and so are entries of a map of directories at, above or below one in `reserved`; `partlyLive`: some changes need
+ * no restart, as the machine's `room` shows. `stored`: saved, without effect in this driver. `unsupported`: an explicit change is refused, except to
+ * a value in `accepts` (a value that requests nothing).
  */
 export type Support =
   | {
@@ -261,10 +261,10 @@ export type Support =
     }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
-/** By path: every setting, and those fields of blocks that the driver knows; it refuses the others. */
+/** Support by path: every setting, and those fields of blocks that the driver knows; it refuses the others. */
 export type SupportMatrix = Readonly<Record<SettingPath, Support> & Partial<Record<BlockPath, Support>>>;
 
-/** What is known about a driver without starting anything. */
+/** The facts about a driver that are known without starting anything. */
 export interface DriverInfo {
   readonly name: DriverName;
   readonly simulated: boolean;
@@ -274,7 +274,7 @@ export interface DriverInfo {
   /** Settings that the driver applies live although the schema's default effect is `restart`. */
   readonly liveFields: readonly ManagedPath[];
   readonly hasCluster: boolean;
-  /** How long a backend must run as desired until that is proven, in milliseconds; 3000 where absent. */
+  /** Milliseconds that a backend must run as desired to be proven; 3000 if absent. */
   readonly provingMs?: number;
 }
 
@@ -288,12 +288,12 @@ export interface Driver extends DriverInfo {
    * are unused while the machine is off, so they can be copied, replaced and deleted.
    */
   readonly keeps: readonly string[];
-  /** What each of them is. */
+  /** The kind of all paths in `keeps`. */
   readonly keptKind: 'file' | 'directory';
   /**
-   * Copies of `keeps` while the machine is on, all from one point in time with consistent file systems. Targets must not exist; missing
-   * sources are skipped. `progress` gets the completed share, from 0 to 1. Absent where only a stopped machine can be copied. Throws
-   * `ERR_NOT_READY` while the machine is off. Leaves no target behind when it throws.
+   * Copies `keeps` while the machine is on, all from one point in time with consistent file systems. Targets must not exist; missing sources are
+   * skipped. `progress` gets the completed share, from 0 to 1. Absent if only a stopped machine can be copied. Throws `ERR_NOT_READY` while the
+   * machine is off. Leaves no target behind when it throws.
    */
   copyLive?(
     copies: readonly { from: string; to: string }[],
@@ -302,30 +302,27 @@ export interface Driver extends DriverInfo {
   ): Promise<void>;
   /** Verifies an unused copy of something in `keeps`, as far as its format allows. Throws `ERR_DRIVER_FAILED` with the findings. */
   checkKept?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
-  /** Size of the data disk as last observed, 0 without one; undefined when unknown. */
+  /** Returns the size of the data disk in bytes as last observed, 0 without one; undefined when unknown. */
   diskBytes?(): number | undefined;
-  /** Ports of programs in the machine as last observed. Absent where the machine is this host. */
+  /** Returns the ports of programs in the machine as last observed. Absent if the machine is this host. */
   published?(): readonly PublishedPort[];
-  /** How what runs a guest is confined; absent where the machine is this host or there is none. */
+  /** Returns the confinement of the programs that run a guest; absent if the machine is this host or there is none. */
   confinement?(): Promise<MachineConfinement>;
-  /** How a user's program gets into a running machine; absent where the machine is this host or there is none. */
+  /** Returns the access of a user's program to a running machine; absent if the machine is this host or there is none. */
   access?(): MachineAccess;
   /**
-   * Calls back as soon as something that was observed running ends, without waiting for the next observation; spurious calls are possible.
-   * Returns the function that stops watching.
+   * Calls back as soon as a part observed running ends, without waiting for the next observation; spurious calls are possible. Returns the function
+   * that stops watching.
    */
   watch(changed: () => void): () => void;
-  /**
-   * Stops what this process serves to running programs, such as the list of allowed images; the programs continue. An observation resumes
-   * it.
-   */
+  /** Stops serving running programs from this process, such as the list of allowed images; the programs continue. An observation resumes it. */
   release?(): Promise<void>;
 }
 
-/** What keeps a program that a guest has taken over from the files of the user; `because` is a clause. */
+/** The mechanism that keeps a program taken over by a guest from the files of the user; `because` is a clause. */
 export type Confinement = { by: 'bubblewrap' | 'landlock' } | { by: 'nothing'; because: string };
 
-/** `next`: of programs that start now. `running`: whether the running machine is confined; absent while it is off. */
+/** `next`: the confinement of programs that start now. `running`: true if the running machine is confined; absent while it is off. */
 export interface MachineConfinement {
   next: Confinement;
   running?: boolean;
@@ -341,12 +338,12 @@ export interface MachineAccess {
 }
 
 /**
- * Whether and why a driver can run here. `fix` is one line; where it is `copyable`, it is a command line for a shell, after which the driver can
- * run, and which calls this tool `rdctl`.
+ * The verdict whether a driver can run here, with the reason. `fix` is one line; if it is `copyable`, it is a command line for a shell, after which
+ * the driver can run, and which calls this tool `rdctl`.
  */
 export type Probe = { usable: true; detail: string } | { usable: false; reason: string; fix: string; copyable?: true };
 
-/** What the composition root passes to a driver. */
+/** Dependencies that the composition root passes to a driver. */
 export interface DriverContext {
   /** Private directory of this driver in the state directory; exists. */
   directory: string;
@@ -358,7 +355,7 @@ export interface DriverContext {
 }
 
 /** One line of the driver list in `index.ts`. */
-/** What is known of a driver on this computer while nothing runs. */
+/** The facts about a driver on this computer while nothing runs. */
 export interface DriverAtRest {
   support: SupportMatrix;
   /** Version of the cluster whose data is on disk, `''` if that is unknown; absent without data. */
@@ -366,10 +363,10 @@ export interface DriverAtRest {
 }
 
 export interface DriverFactory extends DriverInfo {
-  /** Whether it may be chosen automatically. Never true for the simulated driver. */
+  /** True if the driver may be chosen automatically. Never true for the simulated driver. */
   readonly automatic: boolean;
   probe(env: DriverContext['env']): Promise<Probe>;
-  /** Looked up without opening the driver. `support` of the factory itself is that of a computer with every dependency. */
+  /** Looks up the facts without opening the driver. `support` of the factory itself is that of a computer with every dependency. */
   atRest(context: Pick<DriverContext, 'env' | 'directory'>): Promise<DriverAtRest>;
   open(context: DriverContext): Promise<Driver>;
 }
@@ -379,16 +376,16 @@ export interface DriverFactory extends DriverInfo {
  * `docker.io/name:tag` for the default registry. Every method throws `ERR_DRIVER_FAILED` when the engine fails and `ERR_CANCELLED` when the signal aborts.
  */
 export interface ImageStore {
-  /** Whether the engine has the image. */
+  /** True if the engine has the image. */
   has(reference: string, signal: AbortSignal): Promise<boolean>;
   /**
-   * Pulls it. Throws `ERR_NOT_FOUND` when the registry has no such image and `ERR_FORBIDDEN` when a rule of the engine or the registry
-   * denies it.
+   * Pulls the image. Throws `ERR_NOT_FOUND` when the registry has no such image and `ERR_FORBIDDEN` when a rule of the engine or the registry denies
+   * it.
    */
   pull(reference: string, signal: AbortSignal): Promise<void>;
-  /** Local tags of the image of that name, `registry/name`. */
+  /** Lists the local tags of the image of that name, `registry/name`. */
   tags(name: string, signal: AbortSignal): Promise<string[]>;
-  /** Tags in registries, where the engine includes its registries, as in a simulation. */
+  /** Lists the tags in registries, if the engine includes its registries, as in a simulation. */
   offeredTags?(name: string): Promise<string[]>;
   /** Passes the opened image to `work` and always closes it afterwards. Throws `ERR_NOT_FOUND` when the engine does not have it. */
   open<T>(reference: string, signal: AbortSignal, work: (image: OpenImage) => Promise<T>): Promise<T>;
@@ -398,7 +395,7 @@ export interface ImageStore {
 export interface OpenImage {
   readonly labels: Readonly<Record<string, string>>;
   /**
-   * A file or a directory tree as a tar archive whose names share their first part; undefined when there is none. Links are followed within
+   * Returns a file or a directory tree as a tar archive whose names share their first part, or undefined if there is none. Links are followed within
    * the image, which is their root.
    */
   archive(path: string): Promise<AsyncIterable<Uint8Array> | undefined>;
@@ -406,17 +403,17 @@ export interface OpenImage {
 
 /** A container that the engine keeps running for the service. */
 export interface Companion {
-  /** Its identifier and name; letters, digits, `_` and `-`. */
+  /** Identifier and name of the container; letters, digits, `_` and `-`. */
   id: string;
   image: string;
 }
 
 /** Containers managed by the service; they restart with the engine until they are removed. */
 export interface CompanionContainers {
-  /** Creates and starts it, or recreates it from another image. The image must be present. */
+  /** Creates and starts the container, or recreates it from another image. The image must be present. */
   ensure(companion: Companion, signal: AbortSignal): Promise<void>;
-  /** The existing ones. */
+  /** Lists the existing containers. */
   list(signal: AbortSignal): Promise<Companion[]>;
-  /** Stops and removes it. Idempotent. */
+  /** Stops and removes the container. Idempotent. */
   remove(id: string, signal: AbortSignal): Promise<void>;
 }

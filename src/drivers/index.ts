@@ -16,13 +16,13 @@ import { type GuestClusterParts, qemuFactory } from './machines/qemu/index.ts';
 import { simulated } from './machines/simulated/index.ts';
 import type { Shell, ShellPlaces } from './shell.ts';
 
-/** The host with the engines that run on it. */
+/** The driver whose machine is this host, with the engines that run on it. */
 export const host: DriverFactory = hostFactory(
   (shell, cgroup) => ({ moby: mobyEngine(shell, cgroup), containerd: containerdEngine(shell) }),
   mobyNetworks,
 );
 
-/** A virtual machine with the same engines in it, and a cluster on them. */
+/** The driver of a virtual machine with the engines in it, and a cluster on them. */
 export const qemu: DriverFactory = qemuFactory({
   engines: (shell, cgroup) => ({
     moby: mobyEngine(shell, cgroup),
@@ -41,13 +41,13 @@ export interface DriverChoice {
   /** The driver that the existing state belongs to. */
   recorded?: string;
   env: DriverContext['env'];
-  /** Default: all drivers. */
+  /** All drivers by default. */
   drivers?: readonly DriverFactory[];
 }
 
 /**
- * Chooses the driver: the recorded one, else the requested one, else the first usable one that may be chosen automatically.
- * `reason` is a clause, such as `it was requested`.
+ * Chooses the driver: the recorded one, else the requested one, else the first usable one that may be chosen automatically. `reason` is a clause,
+ * such as `it was requested`.
  * @throws RdError `ERR_USAGE` for an unknown name, `ERR_WRONG_TARGET` when the state belongs to a driver other than the requested one,
  * `ERR_NO_DRIVER` with a line per driver when none is usable.
  */
@@ -62,7 +62,10 @@ export async function chooseDriver(choice: DriverChoice): Promise<{ factory: Dri
   return firstUsable(drivers, env);
 }
 
-/** @throws RdError `ERR_USAGE` with the available names. */
+/**
+ * Returns the driver of that name.
+ * @throws RdError `ERR_USAGE` with the available names.
+ */
 export function driverNamed(name: string, drivers: readonly DriverFactory[] = DRIVERS): DriverFactory {
   const match = drivers.find((factory) => factory.name === name);
   if (match) return match;
@@ -103,7 +106,7 @@ function otherDriver(requested: DriverName, recorded: string): RdError {
   );
 }
 
-/** The cluster of a machine whose engines are those of this folder, created with `podNetwork`. */
+/** Creates the cluster of a machine whose engines are those of this folder, created with `podNetwork`. */
 export function k3sOn(shell: Shell, { context, ...parts }: GuestClusterParts): ClusterDriver {
   return k3sCluster(shell, {
     ...parts,
@@ -115,7 +118,7 @@ export function k3sOn(shell: Shell, { context, ...parts }: GuestClusterParts): C
   });
 }
 
-/** Options that `containerdEngine` needs to run the cluster's pods. */
+/** Returns the options that `containerdEngine` needs to run the cluster's pods. */
 export function podNetwork(places: ShellPlaces): PodNetwork {
   const k3s = k3sPlaces(places);
   return { configuration: networkConfigOf(k3s), plugins: k3s.plugins };

@@ -7,7 +7,7 @@ import type { Places } from '../state/places.ts';
 import { loadState } from '../state/state-file.ts';
 import { GUEST_LOGS, qemuPlaces } from './machines/qemu/places.ts';
 
-/** Names of logs that a home can have, and what they are the log of. */
+/** Names and descriptions of logs that a home can have. */
 export const LOGS = {
   service: 'The service',
   engine: 'The main program of the chosen engine',
@@ -27,7 +27,7 @@ export interface LogPlace {
   files: readonly string[];
   /** `machine`: the files are in the virtual machine. */
   in: 'host' | 'machine';
-  /** Without a time, lines cannot be selected by it. */
+  /** Format of a line's time. Without one, lines cannot be selected by time. */
   times: 'json' | 'logfmt' | 'none';
 }
 
@@ -38,10 +38,12 @@ export interface HomeLogs {
   logs: Partial<Record<LogName, LogPlace>>;
 }
 
-/** Bytes; settings are a few kilobytes. */
+/** Maximum bytes of a settings file; usual ones have a few kilobytes. */
 const MOST_SETTINGS = 1024 * 1024;
 
-/** Where the logs of a home are, from its records on this disk, whether or not a service runs. Throws `ERR_IO` for an unreadable record. */
+/**
+ * Returns the places of the logs of a home, from its records on this disk, whether or not a service runs. Throws `ERR_IO` for an unreadable record.
+ */
 export async function homeLogs(here: Pick<Places, 'logs' | 'state' | 'stateFile' | 'settingsFile'>): Promise<HomeLogs> {
   const loaded = await loadState(here.stateFile);
   const driver = loaded.kind === 'loaded' ? loaded.state.driver : undefined;
@@ -77,7 +79,7 @@ export async function homeLogs(here: Pick<Places, 'logs' | 'state' | 'stateFile'
   return { ...defined({ driver }), logs: { service, output } };
 }
 
-/** The stored choice; the default where it cannot be read. */
+/** Returns the stored choice of engine, or the default if it cannot be read. */
 async function chosenEngine(settingsFile: string): Promise<keyof typeof ENGINE_PROGRAMS> {
   const text = await readIfThere(settingsFile, { follow: true, limit: MOST_SETTINGS }).catch(() => undefined);
   const settings = parseJson(text ?? '');

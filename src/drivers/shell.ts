@@ -7,18 +7,18 @@ import type { RunOptions, RunResult } from '../os/run.ts';
 import type { DriverContext } from './driver.ts';
 
 /**
- * What an engine needs from its machine, and all that it knows about it. Paths are paths inside the machine. On this host the
- * implementation uses local programs and files; a remote machine does the same through its connection.
+ * The machine as an engine sees it: everything that it needs and knows. Paths are paths inside the machine. On this host the implementation uses
+ * local programs and files; a remote machine offers the same through its connection.
  */
 export interface Shell {
   readonly places: ShellPlaces;
   readonly clock: Clock;
   readonly log: DriverContext['log'];
-  /** Where connections that this process makes for the engine find their proxy and trusted certificates. */
+  /** Environment with the proxy and trusted certificates for connections that this process makes for the engine. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** See `src/os/run.ts`, also for the errors. Programs are found by name. */
+  /** Runs a program; see `src/os/run.ts` for the options and errors. Programs are found by name. */
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
-  /** As `run`, but streams output of any length. See `src/os/run.ts`. */
+  /** Runs a program and streams output of any length; see `src/os/run.ts` for the options and errors. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /**
    * Starts long-lived programs that are not running yet, by name and all at once: none may depend on another at its very beginning.
@@ -26,45 +26,45 @@ export interface Shell {
    * but only until one of them exits; the caller checks the programs.
    */
   start(programs: readonly Program[], options?: { before?: Arrangement; signal?: AbortSignal }): Promise<void>;
-  /** Finds the program of that name, also one that an earlier service started. */
+  /** Finds the program of that name, including one that an earlier service started. */
   find(name: string): Promise<DaemonState>;
-  /** Stops it, kills it after the grace period, and forgets it. Idempotent. */
+  /** Stops the program of that name, kills it after the grace period, and forgets it. Idempotent. */
   stop(name: string, graceMs: number, signal: AbortSignal): Promise<void>;
-  /** Last lines of that program's log. */
+  /** Returns the last lines of that program's log. */
   tail(name: string): Promise<string[]>;
-  /** Undefined when there is no such file. */
+  /** Reads a text file. Undefined if there is no such file. */
   read(path: string): Promise<string | undefined>;
-  /** Whether there is a file or a directory. */
+  /** True if there is a file or a directory. */
   exists(path: string): Promise<boolean>;
-  /** Atomic, mode 0600; creates the directory (0700). */
+  /** Writes a file atomically, with mode 0600; creates the directory (0700). */
   write(path: string, text: string): Promise<void>;
   /** Removes a file or a tree. Idempotent. */
   remove(path: string): Promise<void>;
-  /** Several of these at once: without hardware virtualization every call costs a fraction of a second. */
+  /** Removes, creates and writes several files at once: without hardware virtualization every call costs a fraction of a second. */
   arrange(arrangement: Arrangement): Promise<void>;
   /** Copies a host file of any size into the machine, atomically and with that mode. Creates the directory. */
   copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
-  /** Whether a program of the machine accepts connections at that socket. */
+  /** True if a program of the machine accepts connections at that socket. */
   listens(path: string): Promise<boolean>;
   /**
-   * Holds a connection to that socket of a running program, where that is cheap, to detect its end immediately (`Driver.watch`). `hello`
-   * keeps the program from closing an idle connection; `listen` is called for each connection, to get what it says.
+   * Holds a connection to that socket of a running program, if that is cheap, to detect its end immediately (`Driver.watch`). `hello` keeps the
+   * program from closing an idle connection; `listen` is called for each connection and returns the listener for its data.
    */
   hold(path: string, hello: string | Uint8Array, listen?: () => LineListener): Promise<void>;
-  /** Whether it is still held, by the host socket that clients use. */
+  /** True while a connection is held by the host socket that clients use. */
   holds(path: string): Promise<boolean>;
-  /** A host socket that leads to that socket in the machine. */
+  /** Returns a host socket that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**
    * Forwards that port of the host's 127.0.0.1 to the same port of the machine. Idempotent.
    * @throws RdError `ERR_PORT_IN_USE` when another program of the host uses it.
    */
   localPort(port: number): Promise<void>;
-  /** Removes that forward, also one that an earlier service made. Idempotent. */
+  /** Removes the forward of that port, including one that an earlier service made. Idempotent. */
   closePort(port: number): Promise<void>;
   /**
-   * A connection to an address as seen from the machine; supports half-close. On a remote machine a refused connection may close at once
-   * instead of failing.
+   * Connects to an address as seen from the machine; supports half-close. On a remote machine a refused connection may close at once instead of
+   * failing.
    * @throws RdError `ERR_NOT_READY` when nothing listens, `ERR_CANCELLED`.
    */
   dial(host: string, port: number, signal: AbortSignal): Promise<Duplex>;
@@ -73,24 +73,24 @@ export interface Shell {
    * @throws RdError `ERR_DRIVER_TERMINAL` when a socket path is otherwise in use, `ERR_PORT_IN_USE`.
    */
   offer(server: Server, at: ServerPlace): Promise<Offer>;
-  /** The network for containers. Throws `ERR_DRIVER_FAILED` while the machine is off. */
+  /** Returns the network for containers. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   network(): Promise<EngineNetwork>;
-  /** Processes and mounts that an engine left behind when its programs ended. */
+  /** Lists processes and mounts that an engine left behind when its programs ended. */
   leftovers(area: EngineArea): Promise<string[]>;
-  /** Ends and unmounts them. Only for an engine whose programs have ended. */
+  /** Ends leftover processes and unmounts leftover mounts. Only for an engine whose programs have ended. */
   clear(area: EngineArea): Promise<void>;
 }
 
 /** Runs a program; see `Shell.run`. */
 export type Run = Shell['run'];
 
-/** Gets what comes over a held connection, and its end. */
+/** Receives the data of a held connection, and its end. */
 export interface LineListener {
   heard(bytes: Uint8Array): void;
   ended(): void;
 }
 
-/** A path, or a port of the machine's 127.0.0.1; 0 for a free one. */
+/** The place of a server: a path, or a port of the machine's 127.0.0.1; 0 for a free one. */
 export type ServerPlace = { socket: string } | { port: number };
 
 /** A reachable server. */
@@ -101,7 +101,7 @@ export interface Offer {
   close(): Promise<void>;
 }
 
-/** The error for a program that did not start or did not stay, with the end of its log. */
+/** Returns the error for a program that did not start or did not stay, with the end of its log. */
 export async function programFailure(shell: Shell, name: string, message: string): Promise<RdError> {
   const details = await shell.tail(name);
   const last = details.at(-1);
@@ -113,11 +113,11 @@ export async function programFailure(shell: Shell, name: string, message: string
 
 /** Desired files, applied in this order. */
 export interface Arrangement {
-  /** As `remove`. */
+  /** Files and trees to remove. */
   absent: readonly string[];
   /** Created with mode 0700, including parents. */
   directories: readonly string[];
-  /** As `write`. */
+  /** Files to write, atomically and with mode 0600. */
   files: readonly PlacedFile[];
 }
 
@@ -136,7 +136,7 @@ export interface ShellPlaces {
 }
 
 export interface Program {
-  /** Program name within the machine, also of its log. */
+  /** Name of the program within the machine, and of its log. */
   name: string;
   argv: readonly string[];
   /** A wrapper with arguments that executes the program, such as `nsenter`. */
@@ -152,7 +152,7 @@ export interface EngineNetwork {
   bridge: string;
   /** IPv4 range in CIDR form for all networks of the engine, routed outwards. */
   pool: string;
-  /** Whether other engines may share the network stack, with links and networks of their own. */
+  /** True if other engines may share the network stack, with links and networks of their own. */
   shared: boolean;
 }
 
@@ -160,7 +160,7 @@ export interface EngineNetwork {
 export interface EngineArea {
   /** The containerd socket that the shims report to. */
   containerd: string;
-  /** Its state directory. */
+  /** State directory of that containerd. */
   state: string;
   /** Everything below these directories belongs to the engine. */
   directories: readonly string[];
@@ -168,12 +168,12 @@ export interface EngineArea {
   cgroup?: string;
 }
 
-/** What a cluster needs from the engine that runs its pods. */
+/** The services that a cluster needs from the engine that runs its pods. */
 export interface ClusterEngine {
   /** The engine's socket in the machine. */
   readonly socket: string;
   /**
-   * Loads images from an archive on this host to where pods find them. They stay when the cluster goes.
+   * Loads images from an archive on this host into the store that pods use. They stay when the cluster goes.
    * @throws RdError `ERR_DRIVER_FAILED`, `ERR_FORBIDDEN` for images outside the list of allowed images, `ERR_CANCELLED`.
    */
   loadImages(archive: string, signal: AbortSignal): Promise<void>;

@@ -1,7 +1,7 @@
 import type { ApplyWork } from '../reconcile/status-document.ts';
 import type { EventBody } from './event.ts';
 
-/** Pure: what an apply did between two of its reports. Another apply begins with its first report. */
+/** Returns the events of an apply between two of its reports. Another apply begins with its first report. Pure. */
 export function applyEvents(before: ApplyWork | undefined, now: ApplyWork | undefined): EventBody[] {
   if (!now) return [];
   const { generation, steps, ...end } = now;

@@ -1,11 +1,11 @@
 /**
- * A position in the events of a home: `9f86d081-57-24-23`. Numbers of events are those of one run of the service; the generations are what
- * a later run continues from, because it knows them from the history.
+ * A position in the events of a home: `9f86d081-57-24-23`. Event numbers count within one run of the service; a later run continues from the
+ * generations, because it knows them from the history.
  */
 export interface EventId {
   /** Random for each run of the service. */
   run: string;
-  /** Of the last event, from 1; 0 before the first one. */
+  /** Number of the last event, from 1; 0 before the first one. */
   sequence: number;
   /** The last generation whose change was sent. */
   changed: number;
@@ -17,7 +17,7 @@ export function eventIdText({ run, sequence, changed, settled }: EventId): strin
   return `${run}-${sequence}-${changed}-${settled}`;
 }
 
-/** Undefined for a text that is no id. */
+/** Parses an event id; undefined for any other text. */
 export function parseEventId(text: string): EventId | undefined {
   const [, run, ...numbers] = /^([0-9a-f]{8})-(\d{1,15})-(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   const [sequence = 0, changed = 0, settled = 0] = numbers.map(Number);

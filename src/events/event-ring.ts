@@ -10,11 +10,11 @@ export interface HeldEvent {
   text: string;
 }
 
-/** Where a reader is. */
+/** A reader's place in the events. */
 export interface Position {
   /** The number of the last event that it was offered. */
   after: number;
-  /** In the events of earlier runs, it has seen the changes up to this generation. */
+  /** The generation up to which it has seen the changes in the events of earlier runs. */
   seen: number;
 }
 
@@ -22,17 +22,20 @@ export interface Position {
 export interface EventRing {
   /** Number and id of the last event. */
   readonly last: Pick<HeldEvent, 'sequence' | 'id'>;
-  /** @param at RFC 3339. */
+  /**
+   * Appends an event.
+   * @param at RFC 3339.
+   */
   add(body: EventBody, at: string): void;
-  /** Ends the part that was rebuilt from the history: every change before `generation` is in it. */
+  /** Ends the part rebuilt from the history, which contains every change before `generation`. */
   begin(generation: number): void;
-  /** The next event for a reader; undefined if there is none yet, `lost` if it is no longer held. */
+  /** Returns the next event for a reader, undefined if there is none yet, or `lost` if it is no longer held. */
   next(position: Position): HeldEvent | undefined | 'lost';
-  /** Where a reader that has seen everything up to `id` continues, or why it cannot. */
+  /** Returns the place at which a reader that has seen everything up to `id` continues, or the reason that it cannot. */
   resume(id: string): Position | { lost: string };
 }
 
-/** What the readers of events use. */
+/** The part of the ring that readers of events use. */
 export interface EventSource extends Pick<EventRing, 'last' | 'next' | 'resume'> {
   /** Calls back after every event. Returns the unsubscribe function. */
   onEvent(listener: () => void): () => void;
@@ -43,25 +46,25 @@ export interface RingInput {
   run: string;
   /** The last generation that was dropped from the history before the rebuilt events; 0 if none was. */
   dropped: number;
-  /** Events, and characters of their documents. The last event is always held. */
+  /** Maximum number of events, and of characters in their documents. The last event is always held. */
   most: { events: number; characters: number };
 }
 
 /**
- * An empty ring. First the events of the history are added, then `begin` is called, then everything that happens. A reader that comes from
- * an earlier run gets the changes and outcomes that it has not seen, and then this run from its beginning; an outcome may come twice where
- * changes overlapped.
+ * Creates an empty ring. First the events of the history are added, then `begin` is called, then everything that happens. A reader that comes from an
+ * earlier run gets the changes and outcomes that it has not seen, and then this run from its beginning; an outcome may come twice where changes
+ * overlapped.
  */
 export function createEventRing({ run, dropped, most }: RingInput): EventRing {
   let held: (HeldEvent & { generation: number })[] = [];
   let characters = 0;
   let sequence = 0;
   let changed = 0;
-  /** Generations whose outcome is still to come. */
+  /** Generations whose outcome is still pending. */
   const open = new Set<number>();
   /** The last event of the rebuilt part. */
   let rebuilt = 0;
-  /** Up to this generation, something is not held. */
+  /** Some events up to this generation are not held. */
   let floor = dropped;
 
   function last(): EventRing['last'] {
@@ -139,18 +142,18 @@ export function createEventRing({ run, dropped, most }: RingInput): EventRing {
 
 const TOO_OLD = 'the events after it are no longer held';
 
-/** 0 for what the history does not record. */
+/** Returns the generation of an event, or 0 if the history does not record it. */
 function generationOf(body: EventBody): number {
   if (body.type === 'change') return body.change.generation;
   return body.type === 'outcome' ? body.outcome.generation : 0;
 }
 
-/** Characters of a value in an event. The history has it whole. */
+/** Maximum characters of a value in an event. The history has the whole value. */
 const LONGEST = 4_096;
-/** Those that are left of a longer one. */
+/** Characters kept of a value that is too long. */
 const SHOWN = 200;
 
-/** Pure: the event, with the beginning of values that would take much of the memory for events and of each reader. */
+/** Returns the event with long values cut, which would take much of the memory for events and of each reader. Pure. */
 function withCutValues(body: EventBody): EventBody {
   if (body.type !== 'change') return body;
   const { changes, ...change } = body.change;

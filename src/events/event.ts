@@ -1,6 +1,6 @@
 export type { EventBody, EventDocument } from './event.gen.ts';
 
-/** What a reader of `GET /v2/events` can select: `status` is the whole document on every change, the others are single events. */
+/** The kinds that a reader of `GET /v2/events` can select: `status` is the whole document on every change, the others are single events. */
 export const EVENT_KINDS = [
   'status',
   'change',

@@ -2,7 +2,7 @@ import { defined } from '../json.ts';
 import type { HistoryEntry } from '../plan/history.ts';
 import type { EventBody } from './event.ts';
 
-/** What the history says happened, in order, each with its time (RFC 3339). */
+/** Returns the events that the history records, in order, each with its time (RFC 3339). */
 export function historyEvents(entries: readonly HistoryEntry[]): { body: EventBody; at: string }[] {
   return entries.flatMap(({ generation, at, by, changes, loss, outcome }) => {
     const change = { generation, by, changes, ...(loss ? { loss } : {}) };

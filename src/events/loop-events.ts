@@ -2,14 +2,14 @@ import { defined } from '../json.ts';
 import type { Condition, LoopStatus, Phase } from '../reconcile/contract.ts';
 import type { EventBody } from './event.ts';
 
-/** What is remembered between two reports of the loop. */
+/** The state kept between two reports of the loop. */
 export interface LoopMemory {
   status: LoopStatus;
   /** The generation that the backend has reached and, as far as is known, not left since. */
   reached?: number;
 }
 
-/** Pure: what happened between two reports of the loop, in the order in which it happened. */
+/** Returns the events between two reports of the loop, in order of occurrence. Pure. */
 export function loopEvents(before: LoopMemory, now: LoopStatus): { events: EventBody[]; memory: LoopMemory } {
   const drift = driftOf(before, now);
   const reached = now.converged ? now.generation : drift || isHeld(now) ? undefined : before.reached;
@@ -20,8 +20,8 @@ export function loopEvents(before: LoopMemory, now: LoopStatus): { events: Event
 }
 
 /**
- * The backend had reached this generation, and now a part is not as desired or a step is being taken. An observation that has merely
- * become stale is no drift.
+ * Returns an event if the backend had reached this generation, and now a part is not as desired or a step is being taken. A merely stale observation
+ * is no drift.
  */
 function driftOf({ reached, status }: LoopMemory, now: LoopStatus): EventBody | undefined {
   const { generation, converged } = now;
@@ -60,7 +60,7 @@ function conditionEvents(before: LoopStatus, { conditions }: LoopStatus): EventB
   });
 }
 
-/** The message of work in progress changes many times a second. */
+/** Compares conditions without the message of work in progress, which changes many times a second. */
 function sameCondition(a: Condition, b: Condition): boolean {
   const sameState = a.status === b.status && a.reason === b.reason && a.concern === b.concern;
   return sameState && (b.concern !== 'attention' || a.message === b.message);

@@ -54,7 +54,7 @@ async function sync(path: string, flags: string): Promise<void> {
 export interface AtomicWriteOptions {
   /** Mode of the new file; 0600 by default. */
   mode?: number;
-  /** Backup path of the previous content, written the same way, with mode 0600. */
+  /** Backup path of the previous content, which is written atomically too, with mode 0600. */
   previous?: string;
   operations?: FileOperations;
 }
@@ -82,8 +82,8 @@ export async function writeFileAtomic(
 }
 
 /**
- * The same for related files in existing directories: all are written before the first one is replaced. A kill in between leaves the first
- * of them new and the others old. Each file may have its own mode.
+ * Replaces related files in existing directories: all are written before the first one is replaced. A kill in between leaves the first of them new
+ * and the others old. Each file may have its own mode.
  * @throws RdError `ERR_IO` naming the file that could not be written; unless a rename failed, all old contents are still in place.
  */
 export async function writeFilesAtomic(
@@ -137,7 +137,7 @@ export async function createFileAtomic(
   }
 }
 
-/** Everything that needs space comes first: a full disk leaves all files unchanged. */
+/** Writes all files before it replaces any, so that a full disk leaves all of them unchanged. */
 async function replaceAll(
   contents: readonly { path: string; data: string | Uint8Array; mode: number }[],
   operations: FileOperations,
@@ -184,7 +184,7 @@ export async function removeLeftovers(path: string, operations: FileOperations =
   return leftovers;
 }
 
-/** The text of a file, or `undefined` when there is none. Other errors are passed through, as of `readRegular`. */
+/** Returns the text of a file, or undefined if there is none. Throws the other errors of `readRegular`. */
 export async function readIfThere(path: string, options: ReadOptions = {}): Promise<string | undefined> {
   try {
     return (await readRegular(path, options)).toString('utf8');
@@ -207,8 +207,9 @@ export async function setAside(path: string, now: number): Promise<string> {
 }
 
 /**
- * As `setAside`, but keeps the original name too until the file is replaced. Repeated failing starts add only one name. A link that a person
- * may have there stands for its target, of which a copy is kept.
+ * Gives an unusable file a second name, `<path>.corrupt-<time>`, and keeps the original one until the file is replaced. Repeated failing starts add
+ * only one name. A link that a person may have there stands for its target, of which a copy is kept.
+ * @returns the new path.
  */
 export async function keepAside(path: string, now: number): Promise<string> {
   const linked = (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
@@ -227,7 +228,7 @@ export async function keepAside(path: string, now: number): Promise<string> {
   }
 }
 
-/** The copy that an earlier `keepAside` made of the target of this link. */
+/** Returns the copy that an earlier `keepAside` made of the target of this link. */
 async function sameCopy(path: string): Promise<string | undefined> {
   try {
     const bytes = await readRegular(path, { follow: true });
@@ -242,7 +243,7 @@ async function sameCopy(path: string): Promise<string | undefined> {
   }
 }
 
-/** The name that an earlier `keepAside` gave to this very file. */
+/** Returns the name that an earlier `keepAside` gave to this very file. */
 async function otherName(path: string): Promise<string | undefined> {
   try {
     const { ino, dev, nlink } = await lstat(path);

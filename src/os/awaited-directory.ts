@@ -4,27 +4,31 @@ import { RdError } from '../errors.ts';
 import { systemCode } from './io-error.ts';
 import { shellLine } from './program.ts';
 
-// Between the look at a directory that is missing and its creation, another user can create it, or a link in its place, where both may write, as in
-// `/tmp`. Whoever looked says so here. Once it belongs to this user, the sticky bit keeps the name.
+// Write permission for others. Between the check for a missing directory and its creation, another user who can write to the parent, such as `/tmp`,
+// can create it or a link in its place. The caller that checked registers the directory here. Once it belongs to this user, the sticky bit keeps the
+// name.
 
 const OTHERS_WRITE = 0o022;
 
 /** Directories that were missing, and whose parents others may write to. */
 const awaited = new Set<string>();
 
-/** @param path found missing, in a directory that is there. */
+/**
+ * Registers a missing directory if others may write to its parent.
+ * @param path found missing, in an existing directory.
+ */
 export function awaitDirectory(path: string): void {
   try {
     if ((statSync(dirname(path)).mode & OTHERS_WRITE) !== 0) awaited.add(path);
   } catch (error) {
-    // Where this user cannot look, it cannot create anything either.
+    // Where this user cannot read, it cannot create anything either.
     if (systemCode(error) === undefined) throw error;
   }
 }
 
 /**
  * Creates the awaited directory that this path is, or is in. Only once: nobody else can replace it then.
- * @throws RdError `ERR_NOT_PRIVATE` when another user was faster. Other obstacles are left to whoever makes the rest of the path.
+ * @throws RdError `ERR_NOT_PRIVATE` when another user was faster. Other obstacles are left to the caller that creates the rest of the path.
  */
 export function makeAwaited(path: string, mode: number): void {
   for (const base of awaited) {

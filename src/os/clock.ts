@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as the code that waits sees it; tests bring their own. */
+/** The clock of code that waits; tests bring their own. */
 export interface Clock {
   /** Milliseconds. */
   now(): number;
@@ -17,5 +17,5 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 /** Milliseconds since the epoch: for timestamps, and to compare with them. */
 export const systemClock: Clock = { now: () => Date.now(), sleep };
 
-/** Milliseconds that only grow, also while the system's clock is set: for waits. */
+/** Milliseconds that only increase, even while the system's clock is set: for waits. */
 export const steadyClock: Clock = { now: () => performance.now(), sleep };

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 const MOUNTED_FILES = ['/etc/hosts', '/etc/hostname', '/etc/resolv.conf'];
 
 /**
- * Whether this is a container. The mark of a runtime is not enough: it is still there when the files of an image have become the disk of a
- * computer, whose users may have their accounts elsewhere.
+ * True in a container. The mark of a runtime is not enough: it is still there when the files of an image have become the disk of a computer, whose
+ * users may have their accounts elsewhere.
  */
 export function isContainer(): boolean {
   const isMarked =
@@ -13,7 +13,10 @@ export function isContainer(): boolean {
   return isMarked && hasMountedFiles(mountInfo());
 }
 
-/** Pure. @param mountInfo as in `/proc/self/mountinfo`. */
+/**
+ * True if the container's own files are mounts. Pure.
+ * @param mountInfo as in `/proc/self/mountinfo`.
+ */
 export function hasMountedFiles(mountInfo: string): boolean {
   const places = mountInfo.split('\n').map((line) => line.split(' ')[4]);
   return MOUNTED_FILES.some((file) => places.includes(file));

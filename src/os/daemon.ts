@@ -35,7 +35,7 @@ export interface DaemonSpec {
   partner?: readonly string[];
 }
 
-/** `ended`: it was started and not stopped, and its process is gone. */
+/** The state of a recorded program. `ended`: it was started and not stopped, and its process is gone. */
 export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } | { state: 'ended' };
 
 /**
@@ -55,12 +55,12 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     const { partner } = spec;
     const joint = partner && (await socketPair());
     const children = partner && joint ? spawnJoined(spec, partner, log.fd, joint) : spawnAlone(spec, log.fd);
-    // Both at once: an event without a listener in time is missed.
+    // Concurrently, because an event without a listener in time is missed.
     await Promise.all(children.map(waitForSpawn));
     const pid = spec.reportsPid ? await readPid(children[0]) : children[0].pid;
     const entry = pid === undefined ? undefined : await readProcess(pid);
-    // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process is not known, or
-    // cannot be recorded on a full disk: if it runs, it is found by its arguments.
+    // A program that exited at once keeps the record of the intent, so that it is found as ended. A program whose process is unknown, or cannot be
+    // recorded on a full disk, keeps it too: if it runs, it is found by its arguments.
     if (entry) {
       const known = { argv: spec.argv, process: { pid: entry.pid, started: entry.started } };
       await writeDaemonRecord(spec.recordFile, known).catch(() => undefined);
@@ -79,13 +79,16 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   }
 }
 
-/** Two instances on the same files would corrupt them. Arguments with a path of its own identify a program. */
+/**
+ * Refuses to start a program that runs without a record, because two instances on the same files would corrupt them. Arguments with a path of its own
+ * identify a program.
+ */
 async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
   const entry = await programNow(argv);
   if (entry) throw unrecordedError(entry, recordFile);
 }
 
-/** Error for a program that runs on our files without a record of its owner. */
+/** Returns the error for a program that runs on our files without a record of its owner. */
 export function unrecordedError({ pid, argv }: ProcessEntry, record: string): RdError {
   return new RdError(
     'ERR_DRIVER_TERMINAL',
@@ -104,7 +107,7 @@ function spawnApart(
   return spawn(program, args, { detached: true, cwd: '/', env: { ...env }, stdio });
 }
 
-/** Resolves once it has been spawned, and detaches from it. */
+/** Resolves once the program has been spawned, and detaches from it. */
 async function waitForSpawn(child: ChildProcess): Promise<void> {
   await once(child, 'spawn');
   // Without a listener a late error, such as a failed signal, would crash this process.
@@ -118,8 +121,8 @@ function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
 }
 
 /**
- * The process that a wrapper has started; undefined when it has failed before. All that the wrapper writes is read: closing the pipe early
- * would end it.
+ * Returns the process that a wrapper has started, or undefined if the wrapper failed before. All output of the wrapper is read, because closing the
+ * pipe early would end it.
  */
 async function readPid(wrapper: ChildProcess): Promise<number | undefined> {
   const report = wrapper.stdio[3];
@@ -129,7 +132,7 @@ async function readPid(wrapper: ChildProcess): Promise<number | undefined> {
   return pid === undefined ? undefined : Number(pid);
 }
 
-/** Their streams are connected before either runs: the two talk directly, independent of this process. */
+/** Spawns a program and its partner. Their streams are connected before either runs, so they talk directly, independent of this process. */
 function spawnJoined(
   spec: DaemonSpec,
   argv: readonly string[],
@@ -137,7 +140,7 @@ function spawnJoined(
   [end, otherEnd]: readonly [Socket, Socket],
 ): [ChildProcess, ...ChildProcess[]] {
   const partner = spawnApart(spec, argv, [end, end, log]);
-  // A missing one has no process and emits an error; the program is not started then.
+  // A missing partner has no process and emits an error; the program is not started then.
   const children: [ChildProcess, ...ChildProcess[]] =
     partner.pid === undefined ? [partner] : [spawnApart(spec, spec.argv, [otherEnd, otherEnd, log]), partner];
   end.destroy();
@@ -163,16 +166,18 @@ async function processOf(record: { argv: readonly string[]; process?: { pid: num
   return programNow(record.argv);
 }
 
-/** A wrapper that stays has the arguments of its program at its end: the program is the one with the fewest. */
+/**
+ * Returns the process that runs with these arguments. A wrapper that stays has the arguments of its program at its end, so the program is the one
+ * with the fewest.
+ */
 async function programNow(argv: readonly string[]): Promise<ProcessEntry | undefined> {
   const found = (await readProcesses()).filter((entry) => isProgram(entry, argv));
   return found.sort((one, other) => one.argv.length - other.argv.length)[0];
 }
 
 /**
- * The program may appear as an interpreter and a path; the arguments stay as given. A program at a path of its own may also overwrite them
- * with
- * `PATH SUBCOMMAND`, as k3s does to hide the rest.
+ * True if the process runs the program. It may appear as an interpreter and a path; the arguments stay as given. A program at a path of its own may
+ * also overwrite them with `PATH SUBCOMMAND`, as k3s does to hide the rest.
  */
 function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
   const [program = '', ...args] = argv;
@@ -203,12 +208,12 @@ export interface StopOptions {
 const POLL_MS = 50;
 /** A killed process ends at once, unless the kernel blocks it (a dead network file system). */
 const KILL_MS = 15_000;
-/** A wrapper that stays ends by itself, a moment after its program. */
+/** A wrapper that stays ends on its own, a moment after its program. */
 const WRAPPER_MS = 5_000;
 
 /**
- * SIGTERM, SIGKILL after the grace period, and the record is removed once the process is gone, and its wrapper. Idempotent.
- * @returns how it ended.
+ * Stops the recorded program: SIGTERM, SIGKILL after the grace period. The record is removed once the process and its wrapper are gone. Idempotent.
+ * @returns the way that it ended.
  * @throws RdError `ERR_DRIVER_FAILED` when it survives a kill; `ERR_CANCELLED` when the signal aborts.
  */
 export async function stopDaemon(recordFile: string, options: StopOptions): Promise<'none' | 'stopped' | 'killed'> {
@@ -259,8 +264,8 @@ export interface DaemonRecord {
 }
 
 /**
- * Undefined when there is no valid record (a power failure can leave an empty file), or only the copy of one in another directory: the
- * program belongs to that one.
+ * Reads a record. Undefined when there is no valid one (a power failure can leave an empty file), or only the copy of one in another directory, to
+ * which the program belongs.
  */
 async function readDaemonRecord(file: string): Promise<DaemonRecord | undefined> {
   const { argv, pid, started, at } = (await readableRecord(file)) ?? {};

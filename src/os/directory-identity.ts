@@ -3,7 +3,7 @@ import { basename, dirname, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 
-/** A directory that a process wrote to: its path then, and its identity. */
+/** A directory that a process wrote to: its path at that time, and its identity. */
 export interface Place {
   path: string;
   /** Device and inode. */
@@ -11,18 +11,18 @@ export interface Place {
 }
 
 /**
- * What happened to a directory since a record in it was written. `here`: the same directory, maybe under another path. `copied`: the
- * original still exists, and this one has a copy of the record. `moved`: the old path no longer leads to it.
+ * The relation of a directory to a record in it. `here`: the same directory, maybe under another path. `copied`: the original still exists, and this
+ * one has a copy of the record. `moved`: the old path no longer leads to it.
  */
 export type PlaceStatus = 'here' | 'copied' | 'moved';
 
-/** Undefined for a missing one. */
+/** Returns the place of a directory, or undefined if it is missing. */
 export function placeOf(path: string): Place | undefined {
   const id = idOf(path);
   return id === undefined ? undefined : { path, id };
 }
 
-/** `recorded`: from a record in `directory`; absent in records of older versions. */
+/** Compares a recorded place with the directory that holds the record. `recorded`: absent in records of older versions. */
 export function placeStatus(recorded: Place | undefined, directory: string): PlaceStatus {
   if (recorded === undefined || recorded.path === directory) return 'here';
   if (!isSameDirectory(recorded)) return 'moved';
@@ -34,7 +34,7 @@ export function parsePlace(value: unknown): Place | undefined {
   return { path: value.path, id: value.id };
 }
 
-/** Whether the path still leads to the same directory. */
+/** True if the path still leads to the same directory. */
 function isSameDirectory({ path, id }: Place): boolean {
   return idOf(path) === id;
 }
@@ -48,7 +48,7 @@ function idOf(path: string): string | undefined {
   }
 }
 
-/** Error for a home that was moved while a service or its leftovers were running. `pid`: of the service. */
+/** Returns the error for a home that was moved while a service or its leftovers were running. `pid`: that of the service. */
 export function homeMovedError(
   recorded: string,
   now: string,
@@ -66,7 +66,7 @@ export function homeMovedError(
   });
 }
 
-/** `/a/old/state/lock` and `/a/new/state/lock`: `/a/old` and `/a/new`. */
+/** Drops the common end of two paths: `/a/old/state/lock` and `/a/new/state/lock` become `/a/old` and `/a/new`. */
 function withoutCommonEnd(one: string, other: string): [string, string] {
   let [first, second] = [one, other];
   while (first !== dirname(first) && second !== dirname(second) && basename(first) === basename(second)) {
@@ -80,14 +80,17 @@ function withoutCommonEnd(one: string, other: string): [string, string] {
 const kept = new Set<{ anchor: Place; roots: readonly string[] }>();
 
 export interface KeptPlace {
-  /** @throws RdError `ERR_HOME_MOVED` when the directory was moved. */
+  /**
+   * Checks that the directory is still in place.
+   * @throws RdError `ERR_HOME_MOVED` when it was moved.
+   */
   check(): void;
   end(): void;
 }
 
 /**
- * From now on `makeDirectory` refuses to create anything below `roots` once `anchor` has been replaced: it would start a second home beside
- * the moved one. `anchor` exists.
+ * Makes `makeDirectory` refuse to create anything below `roots` once `anchor`, which must exist, has been replaced: it would start a second home
+ * beside the moved one.
  */
 export function keepPlace(anchor: string, roots: readonly string[]): KeptPlace {
   const place = placeOf(anchor);
@@ -108,7 +111,10 @@ function openInode(directory: string): number | undefined {
   return process.platform === 'win32' ? undefined : openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
 }
 
-/** @throws RdError `ERR_HOME_MOVED` for a path in moved directories of this process. */
+/**
+ * Refuses a path in moved directories of this process.
+ * @throws RdError `ERR_HOME_MOVED`.
+ */
 export function refuseMoved(path: string): void {
   for (const { anchor, roots } of kept) {
     if (roots.some((root) => path === root || path.startsWith(root + sep))) checkKept(anchor);

@@ -24,7 +24,7 @@ export async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** The usual case, without a wait. */
+/** True for an existing directory, the usual case, without a wait. */
 function isAlreadyDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -66,7 +66,7 @@ async function directoryError(path: string, cause: unknown): Promise<RdError> {
   return ioError('create the directory', path, cause);
 }
 
-/** What exists at the path of a directory. */
+/** Describes the file that exists at the path of a directory. */
 async function obstacle(path: string): Promise<string> {
   const isLink = await stat(path).then(
     () => false,
@@ -75,7 +75,7 @@ async function obstacle(path: string): Promise<string> {
   return `${path} is ${isLink ? 'a dangling symbolic link' : 'a file'}`;
 }
 
-/** The path itself or its nearest existing parent, including a dangling link. */
+/** Returns the path itself or its nearest existing parent, including a dangling link. */
 async function nearest(path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) {
     const there = await lstat(at).then(

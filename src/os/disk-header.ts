@@ -2,11 +2,11 @@ import { RdError } from '../errors.ts';
 import { ioError, systemCode } from './io-error.ts';
 import { openToRead, type ReadOptions } from './regular-file.ts';
 
-/** Why other programs must not open a disk. */
+/** The reason that other programs must not open a disk. */
 export interface DiskProblem {
-  /** A clause. */
+  /** As a clause. */
   why: string;
-  /** The file is not, or no longer, a disk. Otherwise it asks for something that no disk of ours has. */
+  /** The file is not, or no longer, a disk. False if it asks for a feature that no disk of ours has. */
   isDamage: boolean;
 }
 
@@ -35,8 +35,8 @@ const ANOTHER_BASE = 'its header names a backing file';
 const ANOTHER_DATA = 'its header names an external data file';
 
 /**
- * Why no program may open this qcow2 disk, from its header; undefined when it may. Programs such as QEMU open every file that a header names,
- * for writing as well, so this comes before them. Does not block, and follows a link only with `follow`.
+ * Returns the reason, from its header, that no program may open this qcow2 disk, or undefined if it may. Programs such as QEMU open every file that a
+ * header names, even for writing, so this check comes first. Does not block, and follows a link only with `follow`.
  * @throws RdError `ERR_IO` when it cannot be read.
  */
 export async function diskProblem(path: string, options: LinkOptions = {}): Promise<DiskProblem | undefined> {
@@ -44,14 +44,17 @@ export async function diskProblem(path: string, options: LinkOptions = {}): Prom
   return header === undefined ? { why: 'it is not a regular file', isDamage: false } : headerProblem(header);
 }
 
-/** Size in bytes that the header of a qcow2 disk states; undefined for any other file. Throws as `diskProblem`. */
+/**
+ * Returns the size in bytes that the header of a qcow2 disk states, or undefined for any other file.
+ * @throws RdError `ERR_IO` when it cannot be read.
+ */
 export async function virtualBytes(path: string, options: LinkOptions = {}): Promise<number | undefined> {
   const header = await readHeader(path, HEADER_2, options);
   if (header === undefined || header.length < HEADER_2 || header.readUInt32BE(0) !== MAGIC) return undefined;
   return Number(header.readBigUInt64BE(24));
 }
 
-/** As `diskProblem`, for the beginning of the file. */
+/** Returns the reason that no program may open a disk that begins with this header, or undefined. */
 export function headerProblem(header: Buffer): DiskProblem | undefined {
   if (header.length < HEADER_2 || header.readUInt32BE(0) !== MAGIC) return damage('it is not a qcow2 disk');
   const version = header.readUInt32BE(4);
@@ -76,14 +79,14 @@ function featureProblem(features: bigint): DiskProblem | undefined {
   return unknown === 0n ? undefined : foreign(`it needs unknown features (0x${unknown.toString(16)})`);
 }
 
-/** What follows the fixed header of version 3. */
+/** Checks the fields after the fixed header, in version 3. */
 function laterProblem(header: Buffer, clusterBytes: number): DiskProblem | undefined {
   const bytes = header.readUInt32BE(100);
   if (bytes < HEADER_3 || bytes > clusterBytes) return damage(`its header has ${bytes} bytes`);
   return extensionProblem(header, bytes, clusterBytes);
 }
 
-/** Extensions follow the header, in its cluster at most. */
+/** Checks the extensions, which follow the header in its cluster. */
 function extensionProblem(header: Buffer, begin: number, end: number): DiskProblem | undefined {
   for (let at = begin; at < end; ) {
     if (at + 8 > header.length) {
@@ -100,7 +103,7 @@ function extensionProblem(header: Buffer, begin: number, end: number): DiskProbl
   return undefined;
 }
 
-/** The beginning of the file; undefined when it is not a regular one. */
+/** Reads the beginning of the file, or returns undefined if it is not a regular one. */
 async function readHeader(path: string, bytes: number, options: LinkOptions): Promise<Buffer | undefined> {
   try {
     const handle = await openToRead(path, options);

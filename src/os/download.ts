@@ -19,7 +19,7 @@ export interface DownloadInput {
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   /** Received bytes, and the total, if the server sends it. */
   onProgress?(bytes: number, total: number | undefined): void;
-  /** Called when an attempt failed and another one follows. */
+  /** Called when an attempt failed and another one follows, with the reason. */
   onRetry?(reason: string): void;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** A server that sends nothing for this long is gone. */
@@ -33,7 +33,7 @@ export interface DownloadInput {
 export interface Download {
   path: string;
   bytes: number;
-  /** Deletes it. */
+  /** Deletes the downloaded file. */
   discard(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ const PAUSE_MS = 1_000;
 
 interface Resumable {
   url: string;
-  /** A validator: whether the file on the server is unchanged. */
+  /** A validator that tells if the file on the server is unchanged. */
   mark?: string;
 }
 
@@ -203,7 +203,7 @@ async function resumable(file: string, url: string): Promise<Resumable | undefin
   return typeof record.mark === 'string' ? { url, mark: record.mark } : { url };
 }
 
-/** How many bytes the next attempt at this address can skip. */
+/** Returns the number of bytes that the next attempt at this address can skip. */
 async function resumableBytes(facts: string, path: string, url: string): Promise<number> {
   return (await resumable(facts, url))?.mark === undefined ? 0 : await sizeOf(path);
 }
@@ -242,10 +242,10 @@ function unreachable(url: string, cause: unknown, bytes: number): RdError {
   });
 }
 
-/** Advice to programmers that Bun adds to its errors. */
+/** Advice for programmers that Bun adds to its errors. */
 const FOR_PROGRAMMERS = / (?:For more information, pass `verbose: true`.*|Is the computer able to access the url\?)$/;
 
-/** Why a fetch failed: in Node the system error is the cause of "fetch failed". */
+/** Describes the failure of a fetch: in Node the system error is the cause of "fetch failed". */
 export function fetchFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'the server sent nothing for too long';

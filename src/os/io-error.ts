@@ -30,13 +30,13 @@ const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
 
 const CIRCLE = { reason: 'the link leads to itself', advice: 'Remove the link, or put the file itself there.' };
 
-/** The `code` of a system error: `ENOENT`, `EACCES`, …; absent for anything else. */
+/** Returns the `code` of a system error: `ENOENT`, `EACCES`, …; undefined for anything else. */
 export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** One sentence for a failed file operation. `action` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
+/** Describes a failed file operation in one sentence. `action` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
 export function ioError(action: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
   if (cause instanceof RdError) return cause;
   const known = isCircle(path, cause) ? CIRCLE : REASONS[systemCode(cause) ?? ''];
@@ -48,7 +48,7 @@ export function ioError(action: string, path: string, cause: unknown, code: Erro
   });
 }
 
-/** Where links are not followed, the system gives the same code for any link. */
+/** True for a circular link. Where links are not followed, the system gives the same code for any link. */
 function isCircle(path: string, cause: unknown): boolean {
   if (systemCode(cause) !== 'ELOOP') return false;
   try {

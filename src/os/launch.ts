@@ -13,7 +13,7 @@ import { run } from './run.ts';
 export interface DetachSpec {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
-  /** Its standard input; never visible to others. */
+  /** Standard input; never visible to others. */
   input?: string;
   /** Receives its standard error, appended and bounded. */
   logFile: string;
@@ -25,7 +25,7 @@ export interface Detached {
   ended(): boolean;
   /** True once it has failed: with a nonzero exit code or by a signal. */
   failed(): boolean;
-  /** Its standard error since it was started. */
+  /** Returns its standard error since it was started. */
   output(): Promise<string>;
 }
 
@@ -71,7 +71,7 @@ export async function detach(spec: DetachSpec): Promise<Detached> {
   }
 }
 
-/** An unlinked file open for reading: a pipe would have to stay open, an argument or a variable would be visible. */
+/** Returns an unlinked file open for reading: a pipe would have to stay open, an argument or a variable would be visible. */
 async function inputFile(text: string) {
   const folder = await mkdtemp(join(tmpdir(), 'rdctl-'));
   try {
@@ -100,7 +100,7 @@ async function readFrom(file: string, from: number): Promise<string> {
 
 export interface AttachedSpec {
   argv: readonly string[];
-  /** The whole environment. */
+  /** The complete environment. */
   env: Readonly<Record<string, string | undefined>>;
   /** Standard input is a terminal: its modes are restored when a signal interrupts the program. */
   terminal: boolean;
@@ -156,7 +156,7 @@ function startError(program: string, cause: unknown): RdError {
 
 const STTY_MS = 1_000;
 
-/** Undefined where the terminal cannot be read or set: it is then left as it is. */
+/** Returns the output of `stty`, or undefined if the terminal cannot be read or set; it is then left unchanged. */
 async function stty(arg: string): Promise<string | undefined> {
   try {
     const device = process.platform === 'darwin' ? '-f' : '-F';

@@ -4,14 +4,14 @@ import type { LogFile } from './log-file.ts';
 /** Writes a line: a constant message, with variable values. */
 export type Log = LogFile['write'];
 
-/** Lines of one kind that are written at once. */
+/** Lines of one kind that are written without a limit. */
 const AT_ONCE = 5;
-/** Milliseconds after which those that followed are counted. It doubles while there are any. */
+/** First and longest interval, in milliseconds, after which further lines are counted. It doubles while there are any. */
 const WINDOW = { first: 60_000, longest: 3_600_000 };
 
 type Line = [level: Parameters<Log>[0], message: string, values: Readonly<Record<string, unknown>>];
 
-/** A log for lines that callers cause as often as they like. */
+/** A log for lines that callers can cause without limit. */
 export interface LimitedLog {
   /** @param kind lines of the same kind share a limit, so callers must not be able to choose it freely. */
   write(kind: string, ...line: Line): void;
@@ -24,13 +24,13 @@ interface Flood {
   /** Lines since the last count, and the latest of them. */
   more: number;
   latest?: Line;
-  /** One for each, because a signal warns of more than ten listeners. */
+  /** One per flood, because a signal warns of more than ten listeners. */
   closing: AbortController;
 }
 
 /**
- * Keeps the first lines of a flood and, after a minute and then ever less often, the latest one with the number of those that were left out. So
- * a flood of any length neither fills the log nor pushes out what was there before.
+ * Keeps the first lines of a flood and, after a minute and then ever less often, the latest one with the number of those left out. So a flood of any
+ * length neither fills the log nor pushes out earlier lines.
  */
 export function limitedLog(log: Log, clock: Pick<Clock, 'sleep'>): LimitedLog {
   const floods = new Map<string, Flood>();
@@ -43,7 +43,7 @@ export function limitedLog(log: Log, clock: Pick<Clock, 'sleep'>): LimitedLog {
     delete flood.latest;
   }
 
-  /** Ends with a window in which nothing was left out. */
+  /** Writes the counts of a flood until nothing was left out in a window. */
   async function follow(kind: string, flood: Flood): Promise<void> {
     const { signal } = flood.closing;
     for (let window = WINDOW.first; ; window = Math.min(2 * window, WINDOW.longest)) {

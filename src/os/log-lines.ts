@@ -1,16 +1,16 @@
-/** Characters of a line without an end, after which it is cut. */
+/** Characters after which a line without an end is cut. */
 const LONGEST = 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** Makes lines of bytes. */
+/** Splits bytes into lines. */
 export interface LineSplitter {
-  /** The lines that these bytes complete, without their ends. */
+  /** Returns the lines that these bytes complete, without their ends. */
   add(chunk: Uint8Array): string[];
-  /** The line that has not ended, if there is one; it is forgotten. */
+  /** Returns the unfinished line, if there is one, and forgets it. */
   rest(): string[];
 }
 
-/** Splits before decoding, so that a character may begin in one chunk and end in the next. */
+/** Creates a splitter. It splits before decoding, so that a character may begin in one chunk and end in the next. */
 export function lineSplitter(longest = LONGEST): LineSplitter {
   let parts: Buffer[] = [];
   let length = 0;
@@ -42,15 +42,15 @@ export function lineSplitter(longest = LONGEST): LineSplitter {
   };
 }
 
-/** Which lines of a log are wanted; all of them without either. */
+/** Selects lines of a log; all of them if empty. */
 export interface LineSelection {
-  /** At most so many, the last ones. */
+  /** Maximum number of lines, counted from the end. */
   last?: number;
-  /** Lines since then; one that has no time belongs to the one before it. */
+  /** Lines since then; one without a time belongs to the line before it. */
   since?: { time: number; timeOf(line: string): number | undefined };
 }
 
-/** Judges successive lines. */
+/** Returns a predicate that judges successive lines. */
 export function sinceFilter(since: LineSelection['since']): (line: string) => boolean {
   let wanted = since === undefined;
   return (line) => {
@@ -60,7 +60,7 @@ export function sinceFilter(since: LineSelection['since']): (line: string) => bo
   };
 }
 
-/** The selected lines, and whether there were earlier ones that are not. */
+/** Returns the selected lines, and whether earlier ones were left out. */
 export async function selectLines(
   lines: AsyncIterable<string>,
   { last = Number.POSITIVE_INFINITY, since }: LineSelection,
@@ -73,7 +73,7 @@ export async function selectLines(
       complete = true;
       kept = [];
     } else kept.push(line);
-    // In bulk, because removing the first of many is slow.
+    // Removed in bulk, because removing the first of many is slow.
     if (kept.length > 2 * last + 1_000) kept = kept.slice(-last);
   }
   if (last === 0) return { lines: [], complete: true };

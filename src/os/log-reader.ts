@@ -7,11 +7,11 @@ import { type LineSelection, lineSplitter, selectLines } from './log-lines.ts';
 import { openToRead } from './regular-file.ts';
 
 const CHUNK = 64 * 1024;
-/** Milliseconds between looks at a file whose changes are announced: on some file systems, such as those of a network, not all are. */
+/** Milliseconds between checks of a file whose changes are announced: some file systems, such as network ones, do not announce all. */
 const SLOW_POLL_MS = 5_000;
 const POLL_MS = 500;
 
-/** Calls back on changes of a file, spurious ones included. Returns the function that ends it; undefined where they cannot be announced. */
+/** Calls back on changes of a file, including spurious ones. Returns the function that ends it, or undefined if changes cannot be announced. */
 type WatchFile = (file: string, changed: () => void) => (() => void) | undefined;
 
 export interface FollowOptions {
@@ -21,9 +21,10 @@ export interface FollowOptions {
 }
 
 /**
- * The selected lines of a log and of the files that were rotated, newest first; with `follow`, also every later line, over rotations and
+ * Reads the selected lines of a log and of its rotated files, given newest first; with `follow`, also every later line, over rotations and
  * truncations, until the signal aborts. Never follows links.
- * @returns undefined where there is no such file. Throws `ERR_IO`.
+ * @returns undefined if there is no such file.
+ * @throws RdError `ERR_IO`.
  */
 export async function readLog(
   files: readonly string[],
@@ -58,7 +59,10 @@ async function* linesOf(
   }
 }
 
-/** All that exist, before anything is read. @param needsNewest without the first, none. */
+/**
+ * Opens all existing files before anything is read.
+ * @param needsNewest open none if the first one is missing.
+ */
 async function openAll(files: readonly string[], needsNewest: boolean): Promise<OpenLog[]> {
   const logs: OpenLog[] = [];
   const seen = new Set<string>();
@@ -82,7 +86,10 @@ function openLog(file: string, opened: FileHandle) {
   let position = 0;
   const splitter = lineSplitter();
 
-  /** From where it is to the end of the file. @param all also a last line that has not ended. */
+  /**
+   * Yields lines from the current position to the end of the file.
+   * @param all includes a last line that has not ended.
+   */
   async function* lines(all: boolean): AsyncGenerator<string, void> {
     const buffer = Buffer.alloc(CHUNK);
     for (;;) {
@@ -96,7 +103,7 @@ function openLog(file: string, opened: FileHandle) {
     if (all) yield* splitter.rest();
   }
 
-  /** Whether the path leads to another file now, or this one was emptied. */
+  /** Tells if the path leads to another file now, or this one was emptied. */
   async function change(): Promise<'none' | 'emptied' | 'replaced'> {
     const mine = await handle.stat();
     const there = await stat(file).catch(() => undefined);
@@ -139,7 +146,7 @@ function openLog(file: string, opened: FileHandle) {
     async function* reopen(): AsyncGenerator<string, void> {
       const next = await openIfThere(file);
       if (!next) return;
-      // What was written before the rename, after the last look.
+      // Lines written before the rename, after the last check.
       yield* lines(true);
       await handle.close();
       handle = next;
@@ -164,7 +171,7 @@ function watchName(file: string, changed: () => void): (() => void) | undefined 
     const watcher = watch(dirname(file), (_event, what) => {
       if (what === null || what === name) changed();
     });
-    // It may end, for example with the directory; looks go on.
+    // The watch may end, for example with the directory; periodic checks go on.
     watcher.on('error', () => watcher.close());
     return () => watcher.close();
   } catch {

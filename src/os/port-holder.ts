@@ -6,7 +6,7 @@ export interface PortHolder {
   /** The local address, such as `127.0.0.1` or `::`. */
   address: string;
   uid: number;
-  /** Absent where the system does not show the process to this user. */
+  /** Absent if the system does not show the process to this user. */
   program?: { name: string; pid: number };
 }
 
@@ -16,9 +16,9 @@ const LINE = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]
 const STATES = { tcp: '0A', udp: '07' } as const;
 
 /**
- * Finds the program that listens on a port of this host. Linux only: undefined elsewhere, and where nothing does. Finding the process takes a
- * look at the open files of all processes, so the last answer is kept as long as the socket is the same.
- * @param proc where the kernel shows its tables; replaced in tests.
+ * Returns a function that finds the program that listens on a port of this host. Linux only: undefined elsewhere, and if nothing listens. Finding the
+ * process takes a look at the open files of all processes, so the last answer is kept as long as the socket is the same.
+ * @param proc the path of the kernel's tables; replaced in tests.
  */
 export function portHolders(proc = '/proc') {
   const known = new Map<string, { inode: string; holder: PortHolder }>();
@@ -66,7 +66,7 @@ async function programOf(proc: string, inode: string): Promise<PortHolder['progr
   return undefined;
 }
 
-/** The kernel prints words of four bytes, each in the byte order of the processor: little-endian. */
+/** Formats an address. The kernel prints words of four bytes, each in the byte order of the processor: little-endian. */
 function addressText(hex: string): string {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => (word.match(/../g) ?? []).reverse());
   const numbers = bytes.map((byte) => Number.parseInt(byte, 16));

@@ -1,10 +1,10 @@
 import { RdError } from '../errors.ts';
 import { run } from './run.ts';
 
-/** A process: a pid alone does not identify one, because pids are reused. */
+/** A process. A pid alone does not identify one, because pids are reused. */
 export interface ProcessIdentity {
   pid: number;
-  /** Its start time in an opaque form for comparison (Linux: boot id and start tick); absent where the system does not provide it. */
+  /** Its start time in an opaque form for comparison (Linux: boot id and start tick); absent if the system does not provide it. */
   started?: string;
 }
 
@@ -15,7 +15,7 @@ export interface ProcessKey extends ProcessIdentity {
 
 export interface ProcessEntry extends ProcessKey {
   parent: number;
-  /** Where the system shows one text (macOS), split at blanks. */
+  /** Split at blanks where the system shows a single text (macOS). */
   argv: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const LINE = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(\S{3} \S{3} [ \d]\d \d\d:\d\d:\d\d \d
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
 /**
- * Processes as `ps` lists them, for systems without `/proc`. Those that have ended and wait for their parent are left out.
+ * Lists processes with `ps`, for systems without `/proc`. Those that have ended and wait for their parent are left out.
  * @param pid only this one; all by default.
  */
 export async function listProcesses(pid?: number): Promise<ProcessEntry[]> {
@@ -39,7 +39,7 @@ export async function listProcesses(pid?: number): Promise<ProcessEntry[]> {
   return parseProcesses(stdout);
 }
 
-/** Pure: the table of `ps`. */
+/** Parses the table of `ps`. Pure. */
 export function parseProcesses(table: string): ProcessEntry[] {
   return table.split('\n').flatMap((line) => {
     const [, pid, parent, state = '', started = '', command = ''] = LINE.exec(line) ?? [];

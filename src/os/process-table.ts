@@ -50,13 +50,13 @@ interface ProcessFacts {
   group: number;
   /** Clock ticks of all its threads, in programs and in the kernel. */
   ticks: number;
-  /** It has ended, and stays in the table until its parent reaps it. It holds no files, sockets or mounts. */
+  /** The process has ended, and stays in the table until its parent reaps it. It holds no files, sockets or mounts. */
   dead: boolean;
 }
 
 /**
- * Only on Linux: elsewhere it would take another program. Undefined for a missing or unreadable process. Read at once, from memory: through the
- * thread pool it takes ten times as long.
+ * Returns the facts of a process, or undefined if it is missing or unreadable. Only on Linux: elsewhere it would take another program. Read
+ * synchronously, from memory: through the thread pool it takes ten times as long.
  */
 function factsOf(pid: number): ProcessFacts | undefined {
   if (process.platform !== 'linux') return undefined;
@@ -76,7 +76,7 @@ function factsOf(pid: number): ProcessFacts | undefined {
   }
 }
 
-/** Reads one process. Undefined when there is none, and for one that has ended. */
+/** Reads one process. Undefined if there is none, or it has ended. */
 export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
   if (process.platform === 'darwin') return (await listTable(pid))[0];
   const facts = factsOf(pid);
@@ -89,13 +89,13 @@ export async function readProcess(pid: number): Promise<ProcessEntry | undefined
 /** Clock ticks per second (USER_HZ). */
 const TICKS_PER_S = 100;
 
-/** Processor time that a process has used, in milliseconds; undefined when it has ended, and where the system does not show it. */
+/** Returns the processor time that a process has used, in milliseconds, or undefined if it has ended or the system does not show it. */
 export async function processorTime(pid: number): Promise<number | undefined> {
   const facts = factsOf(pid);
   return facts === undefined || facts.dead ? undefined : (facts.ticks * 1000) / TICKS_PER_S;
 }
 
-/** Every readable process. */
+/** Returns every readable process. */
 export async function readProcesses(): Promise<ProcessEntry[]> {
   if (process.platform === 'darwin') return listTable();
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
@@ -103,7 +103,7 @@ export async function readProcesses(): Promise<ProcessEntry[]> {
   return entries.filter((entry) => entry !== undefined);
 }
 
-/** Loaded where it is needed only: starting a program takes modules that this one does without. */
+/** Lists processes with a module loaded on demand: starting a program takes modules that this one does without. */
 async function listTable(pid?: number): Promise<ProcessEntry[]> {
   const { listProcesses } = await import('./process-list.ts');
   return listProcesses(pid);
@@ -112,7 +112,7 @@ async function listTable(pid?: number): Promise<ProcessEntry[]> {
 /** Signals that this program sends. */
 export type ProcessSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT';
 
-/** Sends a signal to that exact process. Returns false when it is gone. */
+/** Sends a signal to that exact process. Returns false if it is gone. */
 export async function signalProcess({ pid, started }: ProcessKey, signal: ProcessSignal): Promise<boolean> {
   const facts = process.platform === 'darwin' ? await readProcess(pid) : factsOf(pid);
   if (!facts || ('dead' in facts && facts.dead) || facts.started !== started) return false;
@@ -125,7 +125,7 @@ export async function signalProcess({ pid, started }: ProcessKey, signal: Proces
 
 let boot: string | undefined;
 
-/** Changes with every boot. Only on Linux. */
+/** Returns an id that changes with every boot. Only on Linux. */
 export function bootId(): string {
   boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   return boot;

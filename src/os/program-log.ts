@@ -39,7 +39,7 @@ export async function boundLog(file: string, maxBytes = MAX_LOG_BYTES): Promise<
   }
 }
 
-/** The last lines of a log, for the details of an error; empty when it cannot be read. */
+/** Returns the last lines of a log, for the details of an error; empty if it cannot be read. */
 export async function tailOf(file: string, lines = 8): Promise<string[]> {
   const handle = await openToRead(file).catch(() => undefined);
   if (!handle) return [];

@@ -20,7 +20,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   bwrap: 'bubblewrap',
 };
 
-/** How to install a program, as the advice of an error. */
+/** Tells how to install a program, as the advice of an error. */
 export function installAdvice(program: string): string {
   const name = PACKAGES[program];
   return name
@@ -28,14 +28,14 @@ export function installAdvice(program: string): string {
     : `Install ${program}, or add its directory to PATH.`;
 }
 
-/** The search path with the administrator's directories, which a plain `su` leaves out. */
+/** Adds the administrator's directories, which a plain `su` leaves out, to the search path. */
 export function programPath(path: string | undefined): string {
   const adminDirectories = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
   const given = (path ?? '').split(delimiter).filter((entry) => entry !== '');
   return [...given, ...adminDirectories.filter((entry) => !given.includes(entry))].join(delimiter);
 }
 
-/** Absolute path of an executable on a search path; undefined when there is none. */
+/** Returns the absolute path of an executable on a search path, or undefined if there is none. */
 export async function findProgram(name: string, path: string): Promise<string | undefined> {
   for (const directory of path.split(delimiter)) {
     const candidate = join(directory, name);
@@ -49,14 +49,14 @@ export async function findProgram(name: string, path: string): Promise<string | 
 }
 
 /**
- * One word of a command line for a POSIX shell, as for a suggested command or for ssh. Between single quotes nothing is special to a shell. A
+ * Quotes one word of a command line for a POSIX shell, as for a suggested command or for ssh. Between single quotes nothing is special to a shell. A
  * NUL cannot be in a word of any program.
  */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A command line for a POSIX shell with exactly these words. */
+/** Returns a command line for a POSIX shell with exactly these words. */
 export function shellLine(argv: readonly string[]): string {
   return argv.map(shellWord).join(' ');
 }

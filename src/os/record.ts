@@ -5,13 +5,13 @@ import { ioError } from './io-error.ts';
 import type { ReadOptions } from './regular-file.ts';
 
 /**
- * Every file of ours says its format as `format`; a file without one has format 1, as all have so far. Members that a format gains are filled
- * in where they are absent; only a change that an older release would misread makes a new format.
+ * The current format. Every file of ours states its format as `format`; a file without one has format 1, as all have so far. Missing members that a
+ * format gains are filled in; only a change that an older release would misread makes a new format.
  */
 const FORMAT = 1;
 
 /**
- * Refuses a parsed file, or line of a file, whose format only a newer release knows: what is in it must be neither ignored nor replaced.
+ * Refuses a parsed file, or line of a file, whose format only a newer release knows: its content must be neither ignored nor replaced.
  * @throws RdError `ERR_OTHER_VERSION` naming the file and its format.
  */
 export function refuseNewer(value: unknown, path: string): void {
@@ -29,7 +29,7 @@ export function refuseNewer(value: unknown, path: string): void {
 /**
  * Reads a record of ours: a file with one JSON object.
  * @returns undefined for a missing file, `damaged` for anything but an object, such as the empty file that a power failure can leave.
- * @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` as `refuseNewer`.
+ * @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` for the format of a newer release.
  */
 export async function readRecord(path: string, options: ReadOptions = {}): Promise<JsonObject | 'damaged' | undefined> {
   try {
@@ -43,13 +43,13 @@ export async function readRecord(path: string, options: ReadOptions = {}): Promi
   }
 }
 
-/** The object in a record that nothing depends on, of whatever release; undefined without one. Never throws. */
+/** Returns the object in a record that nothing depends on, whatever its release, or undefined without one. Never throws. */
 export async function readableRecord(path: string): Promise<JsonObject | undefined> {
   const text = await readIfThere(path).catch(() => undefined);
   return text === undefined ? undefined : parseObject(text);
 }
 
-/** Replaces a record as `writeFileAtomic` does. */
+/** Replaces a record atomically. */
 export async function writeRecord(path: string, record: object, options?: AtomicWriteOptions): Promise<void> {
   await writeFileAtomic(path, indentedJson(record), options);
 }

@@ -5,15 +5,15 @@ import { defined } from '../json.ts';
 import { systemCode } from './io-error.ts';
 
 const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants;
-// Windows has neither.
+// 0 on Windows, which has no such flag.
 const O_NOFOLLOW: number = constants.O_NOFOLLOW ?? 0;
 const O_NONBLOCK: number = constants.O_NONBLOCK ?? 0;
 
-/** Bytes: larger than any file that is read as a whole. */
+/** Maximum bytes of a file that is read as a whole. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export interface ReadOptions {
-  /** Whether to follow a symbolic link in place of the file; otherwise a link is an error. */
+  /** True to follow a symbolic link in place of the file; otherwise a link is an error. */
   follow?: boolean;
   /** In bytes; 16 MiB by default. */
   limit?: number;
@@ -27,7 +27,7 @@ export async function openToRead(path: string, { follow = false }: ReadOptions =
   return openRegular(path, O_RDONLY | (follow ? 0 : O_NOFOLLOW));
 }
 
-/** The bytes of a file. Throws as `openToRead`, and RdError `ERR_IO` for one that is too large. */
+/** Returns the bytes of a file. Throws the errors of `openToRead`, and RdError `ERR_IO` for one that is too large. */
 export async function readRegular(path: string, options: ReadOptions = {}): Promise<Buffer> {
   const { limit = MAX_BYTES } = options;
   const handle = await openToRead(path, options);
@@ -40,12 +40,15 @@ export async function readRegular(path: string, options: ReadOptions = {}): Prom
   }
 }
 
-/** The text of a file; a link is never followed. Throws as `readRegular`. @param limit in bytes. */
+/**
+ * Returns the text of a file; a link is never followed. Throws the errors of `readRegular`.
+ * @param limit in bytes.
+ */
 export async function readText(path: string, limit: number): Promise<string> {
   return (await readRegular(path, { limit })).toString('utf8');
 }
 
-/** Opens a log of ours for appending, created with 0600. Throws as `openToRead`; a link is never followed. */
+/** Opens a log of ours for appending, created with 0600. A link is never followed. Throws the errors of `openToRead`. */
 export async function openToAppend(path: string): Promise<FileHandle> {
   return openRegular(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
 }
@@ -83,7 +86,7 @@ function refusalError(path: string, why: string, cause?: unknown): RdError {
   });
 }
 
-/** Whether the path exists, without following links. An unreadable path counts as existing: the caller's next access reports the reason. */
+/** True if the path exists, without following links. An unreadable path counts as existing: the caller's next access reports the reason. */
 export async function isThere(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,

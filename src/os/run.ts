@@ -12,18 +12,18 @@ export interface RunOptions {
   signal?: AbortSignal;
   /** Timeout in milliseconds; 30,000 by default. */
   timeoutMs?: number;
-  /** Its standard input; empty by default. */
+  /** Standard input; empty by default. */
   input?: string | Uint8Array;
-  /** A host file of any size as standard input instead. */
+  /** A host file of any size as standard input. */
   inputFile?: string;
-  /** Or a stream; when it fails, the program is stopped, and its error is thrown. */
+  /** A stream as standard input; when it fails, the program is stopped, and its error is thrown. */
   inputStream?: Readable;
-  /** The whole environment; by default that of this process. */
+  /** The complete environment; by default that of this process. */
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
   /** Bytes accepted on each output stream; 1 MiB by default. More is an error. */
   maxOutput?: number;
-  /** What a line on its standard error contains after which the program does nothing more, but does not end: it is stopped. */
+  /** Text in a line on standard error after which the program does nothing more, but does not end: it is stopped. */
   fatal?: string;
   /** Exit statuses that are not failures; `[0]` by default. */
   accept?: readonly number[];
@@ -99,7 +99,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   }
 }
 
-/** Most reasons why a program cannot be started are reported later, but some, such as another processor's file, at once. */
+/** Starts a program. Most reasons that it cannot be started are reported later, but some, such as another processor's file, are thrown at once. */
 function startProgram(
   program: string,
   args: readonly string[],
@@ -136,7 +136,7 @@ function hasExited({ exitCode, signalCode }: Child): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-/** Another program may hold the other ends open forever, and nobody reads the rest after a failure. */
+/** Closes our ends of the streams. Another program may hold the other ends open forever, and nobody reads the rest after a failure. */
 function closeStreams(child: Child): void {
   for (const stream of child.stdio) stream?.destroy();
 }
@@ -152,7 +152,7 @@ function collect(stream: NodeJS.ReadableStream, limit: number, overflow: () => v
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** The last non-empty lines, for the details of an error. */
+/** Returns the last non-empty lines, for the details of an error. */
 export function lastLines(text: string, count = 8): string[] {
   const lines = text.split('\n').map((line) => line.trimEnd());
   return lines.filter((line) => line !== '').slice(-count);
@@ -192,13 +192,13 @@ const KEPT_ERROR_BYTES = 64 * 1024;
 export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'timeoutMs'> {
   /** Stop timeout when the caller stops reading; 2,000 by default, 0 for a program with nothing to shut down. */
   graceMs?: number;
-  /** Its standard input stays open, and empty, as long as it is read; otherwise it ends at once. */
+  /** Standard input stays open, and empty, as long as the output is read; otherwise it ends at once. */
   holdsInput?: true;
 }
 
 /**
  * Runs a program, without a shell, and streams its standard output. The program is stopped when the caller stops reading.
- * @throws RdError as `run`; when the program fails, after all its output.
+ * @throws the errors of `run`; when the program fails, after all its output.
  */
 export async function* stream(argv: readonly string[], options: StreamOptions = {}): AsyncGenerator<Uint8Array, void> {
   const [program = '', ...args] = argv;
@@ -208,7 +208,7 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(env === undefined ? {} : { env: { ...env } }),
   });
-  // A program may exit without reading it.
+  // A program may exit without reading its input.
   child.stdin.on('error', () => undefined);
   if (!holdsInput) child.stdin.end();
   const exit = new Promise<{ code: number | null; by: NodeJS.Signals | null; error?: unknown }>((resolve) => {
@@ -256,15 +256,14 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
 }
 
 /**
- * Starts a program, without a shell, for a conversation: writes go to its standard input, and its standard output is read. Destroying the
- * stream kills it; it does not keep this process alive. The stream is destroyed, without an error, when the program cannot be started, or
- * ends.
+ * Starts a program, without a shell, for a conversation: writes go to its standard input, and its standard output is read. Destroying the stream
+ * kills it; it does not keep this process alive. The stream is destroyed, without an error, when the program ends or cannot be started.
  */
 export function converse(argv: readonly string[], env: Readonly<Record<string, string>>): Duplex {
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { ...env } });
   const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
-  // The stream passes on their errors only while it is open, and a late one without a listener would end this process.
+  // The stream passes on the errors of its ends only while it is open, and a late one without a listener would end this process.
   for (const end of [child.stdin, child.stdout]) end.on('error', () => stream.destroy());
   child.on('error', () => stream.destroy());
   child.once('exit', () => child.stdin.destroy());

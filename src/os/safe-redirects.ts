@@ -2,15 +2,15 @@ import { RdError } from '../errors.ts';
 import type { Fetch } from './fetch-text.ts';
 
 const REDIRECTS = 5;
-/** For the `fetch` of the standalone file's runtime, which uses the variables for proxies also for this computer. */
+/** Option for the `fetch` of the standalone file's runtime, which uses the proxy variables even for this computer. */
 const DIRECT = { proxy: false };
 
-/** Whether an address names this computer. */
+/** True if an address names this computer. */
 export function isThisComputer({ hostname }: URL): boolean {
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
-/** Follows redirects, also to other hosts, but never to an address that would not have been accepted itself. */
+/** Follows redirects, even to other hosts, but never to an address that would not have been accepted itself. */
 export function withSafeRedirects(fetch: Fetch, isAllowed: (url: URL) => boolean): Fetch {
   return async (url, init) => {
     let at = url;
@@ -35,7 +35,7 @@ export function withSafeRedirects(fetch: Fetch, isAllowed: (url: URL) => boolean
   };
 }
 
-/** As `fetch` itself does: they are for the first host. */
+/** Removes the credentials, which are for the first host, as `fetch` itself does. */
 function withoutCredentials(headers: RequestInit['headers']): Headers {
   const kept = new Headers(headers);
   for (const name of ['authorization', 'cookie']) kept.delete(name);

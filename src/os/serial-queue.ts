@@ -1,4 +1,4 @@
-/** Runs work one after the other, in the order of the calls. A failure reaches its own caller, and the next work runs all the same. */
+/** Runs work one after the other, in the order of the calls. A failure reaches its own caller, and does not stop later work. */
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -8,7 +8,7 @@ export class SerialQueue {
     return result;
   }
 
-  /** Resolves when everything that has been queued so far is done. */
+  /** Resolves when all work queued so far is done. */
   async idle(): Promise<void> {
     await this.#last;
   }

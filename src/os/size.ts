@@ -1,4 +1,4 @@
-/** `1.2 GiB` */
+/** Formats a size in bytes: `1.2 GiB`. */
 export function sizeText(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   let size = bytes;

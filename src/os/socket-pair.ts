@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Two connected sockets, of which nothing is read here: each is for the standard streams of a program, so that the two programs talk directly.
- * Node makes the pipes of a child of such a pair too, but not every runtime passes on what it made.
+ * Returns two connected sockets, of which nothing is read here: each is for the standard streams of a program, so that the two programs talk
+ * directly. Node can also make the pipes of a child from such a pair, but not every runtime passes them on.
  */
 export async function socketPair(): Promise<[Socket, Socket]> {
   // Private, so that nobody else connects.

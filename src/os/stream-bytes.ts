@@ -1,4 +1,4 @@
-/** All bytes of a stream. Throws when there are more than `limit`; the stream is then destroyed. */
+/** Returns all bytes of a stream. Throws when there are more than `limit`; the stream is then destroyed. */
 export async function bytesOf(stream: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -1,8 +1,8 @@
 import { type Extract, extract } from 'tar-stream';
 
 /**
- * A reader of tar archives from anywhere. Refuses an entry whose size is not a number, for whose content the reader itself would wait without
- * end, and ignores the size of a directory, which has no content.
+ * Creates a reader of tar archives from untrusted sources. It refuses an entry whose size is not a number, for whose content the reader itself would
+ * wait forever, and ignores the size of a directory, which has no content.
  */
 export function tarReader(): Extract {
   const reader = extract();

@@ -7,9 +7,8 @@ import { PRODUCT } from '../product.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The home directory of the user: from the system's variable (`HOME`, `USERPROFILE`) in `env`, else from the account database. Empty when
- * unknown:
- * a container may run under a number without an account.
+ * Returns the home directory of the user: from the system's variable (`HOME`, `USERPROFILE`) in `env`, else from the account database. Empty when
+ * unknown: a container may run under a number without an account.
  */
 export function userHome(env: Environment = {}, platform: NodeJS.Platform = process.platform): string {
   return env[platform === 'win32' ? 'USERPROFILE' : 'HOME'] || systemHome();
@@ -24,7 +23,7 @@ function systemHome(): string {
 }
 
 /**
- * The user's runtime directory. Not from the environment: a service started at login and one started by hand must agree on it. On macOS in
+ * Returns the user's runtime directory. Not from the environment: a service started at login and one started by hand must agree on it. On macOS in
  * `/tmp`, because the temporary directory of a user has too long a path for sockets.
  */
 export function runtimeDirectory(
@@ -38,7 +37,7 @@ export function runtimeDirectory(
   return exists(own) ? join(own, PRODUCT.name) : join(tmpdir(), `${PRODUCT.name}-${uid}`);
 }
 
-/** Whether it is a directory, not a link, owned by this user and not writable for others. False when it is missing. */
+/** True for a directory, not a link, owned by this user and not writable for others. False if it is missing. */
 export function isOwnDirectory(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts?.isDirectory() === true && facts.uid === process.getuid?.() && (facts.mode & 0o022) === 0;

@@ -1,10 +1,10 @@
 import { type Clock, steadyClock } from './clock.ts';
 import { statusLine, type Terminal } from './status-line.ts';
 
-/** On a terminal: one row. */
+/** Maximum length of the line, to fit one row of a terminal. */
 const MAX_LENGTH = 100;
 
-/** Elsewhere than on a terminal, a line is printed after so long without one. */
+/** Milliseconds without output after which a line is printed outside of a terminal. */
 export const PRINT_MS = 15_000;
 
 export interface WaitingTerminal extends Terminal {
@@ -16,15 +16,15 @@ export interface WaitingLineOptions {
   afterMs?: number;
   /** Draw on a terminal only. */
   drawsOnly?: boolean;
-  /** Colors what is drawn on a terminal. */
+  /** Colors the text drawn on a terminal. */
   paint?: (text: string) => string;
 }
 
-/** What a command waits for: drawn on a terminal, printed line by line elsewhere once it takes long. */
+/** Shows what a command waits for: drawn on a terminal, printed line by line elsewhere once it takes long. */
 export interface WaitingLine {
-  /** `undefined` leaves what is shown. */
+  /** Shows a text; `undefined` keeps the current one. */
   show(text: string | undefined): void;
-  /** Call before writing anything else: clears the line. Elsewhere what is written counts as a line. */
+  /** Clears the line; call before writing anything else. Outside of a terminal, the other output counts as a line. */
   interrupt(): void;
   /** Clears the line for good. */
   end(): void;

@@ -11,17 +11,17 @@ import { clusterSpec, type DesiredBackend, engineSpec, machineSpec, type Observe
 export interface AssumedInput {
   /** The last successful observation, if any. */
   seen: Observed | undefined;
-  /** What was last worked on. */
+  /** The desired state that the loop last worked on. */
   last: Omit<DesiredBackend, 'power'>;
   driver: DriverInfo;
-  /** Why there is no newer observation, as a clause. */
+  /** The reason for the missing observation, as a clause. */
   reason: string;
 }
 
 /**
- * Pure. The state that a plan assumes while the running state is unknown: everything that the settings enable may run,
- * whatever the power, because a killed service leaves it running. Anything last seen running is assumed to run still.
- * Errs on the side of warning.
+ * Returns the state that a plan assumes while the running state is unknown: everything that the settings enable may
+ * run, whatever the power, because a killed service leaves it running, and anything last seen running still does. Pure;
+ * errs on the side of warning.
  */
 export function assumeObserved({ seen, last, driver, reason }: AssumedInput): Observed {
   const { settings } = last;

@@ -18,7 +18,7 @@ import type { Settings } from '../settings/settings.gen.ts';
 
 /** The drivers' last observation. */
 export interface Observed {
-  /** Why this was not observed but assumed, as a clause; absent for an observation. */
+  /** The reason that this state is assumed, as a clause; absent for an observation. */
   assumed?: string;
   machine: MachineStatus;
   engines: Record<EngineName, EngineStatus>;
@@ -97,7 +97,7 @@ export function clusterSpec(settings: Settings, blocks: Blocks): ClusterSpec {
   };
 }
 
-/** The members of the blocks that a part carries. */
+/** Picks the members of the blocks that the specification of a part carries. */
 function carriedOptions<P extends Part>(part: P, blocks: Blocks): CarriedOptions[P] {
   const names = new Set(BLOCK_FIELDS.filter((field) => field.part === part).map(({ path }) => path.split('.')[0]));
   return Object.assign({}, ...Object.entries(blocks).map(([name, block]) => (names.has(name) ? block : {})));
@@ -120,12 +120,12 @@ export interface DesiredBackend extends Blocks {
   power: 'started' | 'stopped';
 }
 
-/** Without anything else that the object may have. */
+/** Picks settings, blocks and power, leaving out any other members. */
 export function backendOf(state: DesiredBackend): DesiredBackend {
   return { settings: state.settings, ...blocksOf(state), power: state.power };
 }
 
-/** The goal that a desired state describes on this driver. */
+/** Returns the goal that a desired state describes on this driver. */
 export function goalOf({ settings, power, ...blocks }: DesiredBackend, driver: DriverInfo): Goal {
   const goal: Goal = {
     on: power === 'started',

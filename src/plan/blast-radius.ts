@@ -14,8 +14,8 @@ export interface BlastInput {
 type Running = Extract<EngineStatus, { state: 'running' }>;
 
 /**
- * Everything that applying a plan interrupts, hides or destroys; worst last. Empty: nothing running is affected. Where
- * the running state is unknown, that comes first, and the rest is possible impact.
+ * Lists everything that applying a plan interrupts, hides or destroys, worst last; empty if nothing running is
+ * affected. An unknown running state is listed first, and the rest is then possible impact.
  */
 export function blastRadius(input: BlastInput): BlastItem[] {
   const { goal, observed, engines: ends } = input.consequences;
@@ -45,14 +45,14 @@ function stoppedItem(name: EngineName, { workload, spec }: Running, goal: Goal):
   return { what: [what, ...containerFates(name, own, spec, goal)].join('; '), lost: false };
 }
 
-/** `3 containers: web, db and cache`, and the number of cluster pods, which have no names that users know. */
+/** Formats `3 containers: web, db and cache`, followed by the number of cluster pods, whose names users do not know. */
 function stoppedNames(own: readonly RunningContainer[], pods: number): string {
   const clusterContainers = pods === 0 ? [] : [`${plural(pods, 'container')} of the cluster`];
   const named = own.length === 0 ? [] : [`${plural(own.length, 'container')}: ${namesOf(own)}`];
   return [...named, ...clusterContainers].join(', and ');
 }
 
-/** Which containers restart automatically, and which do not. */
+/** Describes which containers restart automatically and which do not. */
 function containerFates(
   name: EngineName,
   own: readonly RunningContainer[],
@@ -78,7 +78,7 @@ function containerFates(
 
 const MAX_NAMES = 5;
 
-/** `web, db and cache`; beyond five, the number of the rest. */
+/** Formats `web, db and cache`; beyond five names, the number of the rest. */
 function namesOf(containers: readonly RunningContainer[]): string {
   const names = containers.slice(0, MAX_NAMES).map(({ name }) => name);
   const more = containers.length - names.length;
@@ -136,7 +136,7 @@ function clusterItems({ consequences: { goal, observed, cluster }, downgrade }: 
   return items;
 }
 
-/** `installed`: as `installedVersion`. */
+/** Describes the loss of the cluster's data. `installed`: its version, or `''` if the version is unknown. */
 export function deletion(installed: string): string {
   return installed === ''
     ? 'deletes the workloads and data of the cluster, should a newer one be installed,'
@@ -153,7 +153,7 @@ function inventory({ images, containers }: Running['workload']): string {
   return parts.join(' and ');
 }
 
-/** `1 image`, `2 images`; empty for zero or unknown. */
+/** Formats `1 image` or `2 images`; empty for zero or unknown. */
 function plural(count: number | undefined, noun: string): string {
   if (!count) return '';
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

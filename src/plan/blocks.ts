@@ -10,16 +10,16 @@ import { type Difference, EXTENSIONS } from './diff.ts';
 import { supportOf } from './drift.ts';
 import { type ExtensionGate, extensionBlock } from './extension-changes.ts';
 
-/** What can block a change. `lockedBy` names the source of the locks. */
+/** The locks, driver and extension rules that can block a change. `lockedBy` names the source of the locks. */
 export interface Gatekeepers {
   locks: JsonObject;
   lockedBy?: string;
   driver: DriverInfo;
-  /** Absent where settings are only written: that neither installs nor uninstalls. */
+  /** Absent where settings are only written, which neither installs nor uninstalls. */
   extensions?: ExtensionGate;
 }
 
-/** Why a change is blocked; undefined when it is not. Locks come first, because switching drivers would not help. */
+/** Returns the reason that a change is blocked, or undefined. Locks come first, because switching drivers would not help. */
 export function blockOf(
   difference: Difference,
   { locks, lockedBy, driver, extensions }: Gatekeepers,
@@ -41,7 +41,7 @@ export function blockOf(
   };
 }
 
-/** The path of the machine in whose way an entry of a map of directories is. Removing and excluding one is always possible. */
+/** Returns the machine path that an entry of a directory map would conflict with, or undefined. Removing or excluding an entry is always possible. */
 function reservedPath(support: Support, { key, after }: Difference): string | undefined {
   if (support.level !== 'enforced' || key === undefined || after === undefined || after === 'none') return undefined;
   return support.reserved?.find((place) => isWithin(key, place) || isWithin(place, key));
@@ -123,7 +123,7 @@ export interface Unprotected {
   reason: string;
 }
 
-/** Requested protections that the driver cannot enforce. If there are any, the backend must not start. */
+/** Lists the requested protections that the driver cannot enforce. If there are any, the backend must not start. */
 export function unprotected(settings: Settings, driver: DriverInfo): Unprotected[] {
   return PROTECTING.flatMap((path) => {
     const support = driver.support[path];

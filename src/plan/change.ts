@@ -32,7 +32,7 @@ export type ForwardKey = Pick<WantedForwards['entries'][number], 'namespace' | '
 export interface LiveState extends Partial<Blocks> {
   settings: JsonObject;
   locks: JsonObject;
-  /** Desired power. */
+  /** The desired power. */
   power: 'started' | 'stopped';
   /** Absent where they cannot be listed. */
   portForwards?: WantedForwards['entries'];

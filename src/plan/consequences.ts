@@ -1,19 +1,19 @@
-// Only two parts of the package: loading all of it would cost every plan two milliseconds.
+// Only two parts of the package: loading all of it would add two milliseconds to every plan.
 import lt from 'semver/functions/lt.js';
 import parse from 'semver/functions/parse.js';
 import type { DriverInfo, EngineName } from '../drivers/driver.ts';
 import { type Goal, installedVersion, type Observed } from './backend.ts';
 import { clusterDrift, type Drift, engineDrift, machineDrift } from './drift.ts';
 
-/** What a goal means for a part: how it differs, if it runs, and whether it must stop, perhaps to start again. */
+/** The consequence of a goal for a part: how it differs, if it runs, and whether it must stop, perhaps to start again. */
 export interface Consequence {
   drift?: Drift;
   mustStop: boolean;
 }
 
 /**
- * A goal beside an observation, and what the goal means for each running part. The plan reports these consequences and
- * the loop performs them, so the two cannot disagree.
+ * A goal, an observation, and the consequences for each running part. The plan reports these consequences and the loop
+ * performs them, so the two cannot disagree.
  */
 export interface Consequences {
   goal: Goal;
@@ -84,8 +84,8 @@ export function isDowngrade(installed: string | undefined, desired: string): boo
 }
 
 /**
- * Like `isDowngrade`, where `installed` may be `''`: a cluster of unknown version, for which any version may be a
- * downgrade.
+ * True if the change deletes, or may delete, the cluster's data. `''` stands for an installed cluster of unknown
+ * version, for which any version may be a downgrade.
  */
 export function mayDowngrade(installed: string | undefined, desired: string): boolean {
   return installed === '' ? parse(desired) !== null : isDowngrade(installed, desired);

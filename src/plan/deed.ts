@@ -5,25 +5,25 @@ import type { Plan } from './change.ts';
 import type { ExtensionStep } from './extension-changes.ts';
 import type { ForwardSteps, ForwardsReport } from './port-forwards.ts';
 
-/** What carries a plan out, without its blocked changes: one write of the desired state, and the steps that follow it. */
+/** The work that carries a plan out, without its blocked changes: one write of the desired state, and the steps that follow it. */
 export interface Deed {
-  /** The desired state to write; members that nothing changes are those in force. `power`: absent where the request does not manage it. */
+  /** The desired state to write; unchanged members have their current values. `power`: absent if the request does not manage it. */
   next: Omit<DesiredBackend, 'power'> & Partial<Pick<DesiredBackend, 'power'>>;
-  /** The settings that differ, as a body of `PUT /v1/settings`; absent where none does. */
+  /** The settings that differ, as a body of `PUT /v1/settings`; absent if none differ. */
   patch?: JsonObject;
   steps: DeedSteps;
-  /** What is in force once the steps are done. `forwards`: absent where none are requested, or they cannot be listed. */
+  /** The state in force after the steps. `forwards`: absent if none are requested or they cannot be listed. */
   after: { settings: Settings; forwards?: ForwardsReport };
 }
 
-/** What the write does not change. */
+/** The steps of a plan beside the write of the desired state. */
 export interface DeedSteps {
   forwards: ForwardSteps;
-  /** Once the backend has converged. */
+  /** Performed after the backend has converged. */
   extensions: ExtensionStep[];
 }
 
-/** A plan with its deed: the document is shown and agreed to, the deed has the values that it masks. */
+/** A plan with its deed. The document is shown for consent; the deed has the values that the document masks. */
 export interface PlannedDeed {
   plan: Plan;
   deed: Deed;

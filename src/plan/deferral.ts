@@ -11,7 +11,10 @@ import { changeName } from './kept.ts';
 import { type PartialRequest, withoutFields } from './leave-out.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
-/** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name, by default the local one. */
+/**
+ * Returns when a restart that has been due since `since` may run, in milliseconds; undefined means now. `zone`: IANA name, by default the local time
+ * zone.
+ */
 export function deferralEnd(
   { window, maxDeferMs }: MaintenanceWindow,
   since: number,
@@ -26,12 +29,12 @@ export function deferralEnd(
 
 /** The part of a plan that waits for a maintenance window. */
 interface Deferral {
-  /** Milliseconds. */
+  /** Milliseconds since 1970. */
   until: number;
   changes: Change[];
 }
 
-/** Changes of a plan that restart, while its window is closed; undefined where nothing waits. */
+/** Returns the changes of a plan that restart while its window is closed, or undefined if nothing waits. */
 export function deferralOf(
   plan: Plan,
   maintenance: MaintenanceWindow | undefined,
@@ -44,12 +47,12 @@ export function deferralOf(
   return changes.length === 0 ? undefined : { until, changes };
 }
 
-/** The changes of settings and power that are not blocked. */
+/** Returns the changes of settings and power that are not blocked. */
 export function openChanges({ changes }: Plan): Change[] {
   return changes.filter((change) => !change.blocked && !isRuntimeChange(change));
 }
 
-/** The plan with what its window defers. */
+/** Returns the plan with the changes that its window defers marked. */
 export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefined, now: number, zone?: string): Plan {
   const deferral = deferralOf(plan, maintenance, now, zone);
   if (!deferral) return plan;
@@ -57,7 +60,7 @@ export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefi
   return { ...plan, deferred: { until: new Date(until).toISOString(), changes: changes.map(changeName) } };
 }
 
-/** Throws `ERR_CONSENT_NEEDED` where data would be destroyed in a window, when nobody is there. */
+/** Throws `ERR_CONSENT_NEEDED` if deferred changes would destroy data in a window, unattended. */
 export function refuseUnattended({ until, changes }: Deferral, now: number, zone?: string): void {
   const resets = changes.filter(({ severity }) => severity === 'reset');
   if (resets.length === 0) return;
@@ -72,17 +75,17 @@ export function refuseUnattended({ until, changes }: Deferral, now: number, zone
   );
 }
 
-/** A part of a request, which makes some of its changes. */
+/** The part of a request that makes some of its changes. */
 interface RequestPart {
   request: PartialRequest;
   plan: Plan;
-  /** None: nothing is to be made. */
+  /** Empty if there is nothing to do. */
   changes: Change[];
 }
 
 /**
- * The part of a request that makes these changes, without those that would cost more than `most` once only these are made: what one change
- * costs can depend on others. `planOf`: the plan of a request made now.
+ * Returns the part of a request that makes these changes, without those that would cost more than `most` if only these were made, because the cost of
+ * a change can depend on others. `planOf`: returns the plan that a request would have now.
  */
 export function affordablePart(
   whole: PartialRequest,

@@ -27,9 +27,8 @@ export const EXTENSIONS: SettingPath = 'application.extensions.installed';
 type Managed = { settings: Settings } & PartialBlocks;
 
 /**
- * The differences between a request and what is in force, in schema order. Values are compared in canonical form. Arrays are
- * whole values; maps are compared by entry, and entries not mentioned stay unless the map is pruned. Throws
- * `ERR_SETTINGS_INVALID` for a null outside a map.
+ * Returns the differences between a request and the state in force, in schema order. Values are compared in canonical form. Arrays are whole values;
+ * maps are compared by entry, and entries not mentioned stay unless the map is pruned. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
  */
 export function differences(
   live: Managed,
@@ -52,7 +51,7 @@ export function differences(
   });
 }
 
-/** The blocks once these differences are resolved; a block in which nothing differs is the one of `live`. */
+/** Returns the blocks once these differences are resolved; a block without differences is that of `live`. */
 export function blocksAfter(live: Blocks, resolved: readonly Difference[]): Blocks {
   const changes: JsonObject = {};
   for (const { path, key, after = null } of resolved) {
@@ -63,8 +62,8 @@ export function blocksAfter(live: Blocks, resolved: readonly Difference[]): Bloc
 }
 
 /**
- * The body of `PUT /v1/settings` that resolves these differences: the schema version and only what differs, boolean maps whole (a map in a
- * request names every entry, and null removes one). Extensions are not written. Undefined when there is nothing to write.
+ * Returns the body of `PUT /v1/settings` that resolves these differences: the schema version and only the differing settings, with boolean maps whole
+ * (a map in a request names every entry, and null removes one). Extensions are not written. Undefined when there is nothing to write.
  */
 export function patchOf(resolved: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
@@ -82,7 +81,7 @@ export function patchOf(resolved: readonly Difference[], live: Settings): JsonOb
   return Object.keys(payload).length === 0 ? undefined : { version: SCHEMA_VERSION, ...payload };
 }
 
-/** The settings once these differences are resolved. */
+/** Returns the settings once these differences are resolved. */
 export function settingsAfter(live: Settings, resolved: readonly Difference[]): Settings {
   const patch = patchOf(resolved, live);
   return patch ? mergeSettings(live, patch) : live;

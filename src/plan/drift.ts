@@ -23,7 +23,7 @@ export interface Member<S> {
   value(spec: S): JsonValue;
   /** False where the desired spec does not use the member, so that drift costs nothing. */
   matters?(desired: S): boolean;
-  /** Whether a different running value is acceptable. */
+  /** True if a different running value is acceptable. */
   suffices?(running: S, desired: S): boolean;
 }
 
@@ -91,16 +91,16 @@ export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
   ...carriedBy('cluster'),
 ];
 
-/** A block's fields have the place in the specification of their part that they have in the block (`carriedOptions`). */
+/** The members of one part's specification that come from blocks; a field has the same place in both (`carriedOptions`). */
 function carriedBy(part: Part): Member<object>[] {
   return BLOCK_FIELDS.filter((field) => field.part === part).map(({ path, default: value }) => {
     const place = path.slice(path.indexOf('.') + 1);
-    // What was started before there was such a field runs with its default.
+    // A part started before the field existed runs with the field's default.
     return { path, value: (spec) => leafAt(spec as JsonObject, place) ?? value };
   });
 }
 
-/** How a running part differs from its desired spec, by setting. */
+/** The settings in which a running part differs from its desired spec. */
 export interface Drift {
   /** Can be applied live. */
   live: ManagedPath[];
@@ -108,22 +108,22 @@ export interface Drift {
   restart: ManagedPath[];
 }
 
-/** How a driver supports a setting or a field of a block. */
+/** Returns the level at which a driver supports a setting or a field of a block. */
 export function supportOf({ name, support }: { name: string; support: SupportMatrix }, path: ManagedPath): Support {
   return support[path] ?? { level: 'unsupported', reason: `the ${name} driver has nothing that it applies to` };
 }
 
-/** Settings that the driver does not enforce are ignored: nothing running depends on them. */
+/** True if the driver enforces a setting. Others are ignored, because nothing running depends on them. */
 export function isEnforced(path: ManagedPath, driver: DriverInfo): boolean {
   return supportOf(driver, path).level === 'enforced';
 }
 
-/** True where a running backend accepts any new value, according to the schema or this driver. */
+/** True if a running backend accepts any new value, according to the schema or this driver. */
 export function isLive(path: ManagedPath, driver: DriverInfo): boolean {
   return driver.liveFields.includes(path) || effectsOf(path).includes('live');
 }
 
-/** What a change costs by default, on each kind of backend; empty for unknown paths. */
+/** Returns the default effect of a change on each kind of backend; empty for unknown paths. */
 export function effectsOf(path: string): Effect[] {
   const effect = fieldAt(path)?.effect;
   return effect ? [effect.lima, effect.wsl] : [];
@@ -136,13 +136,13 @@ const LIVE_RANGES: Partial<Record<ManagedPath, keyof LiveRoom>> = {
   'experimental.virtualMachine.diskSize': 'diskBytes',
 };
 
-/** The live range of a setting, as last reported by the running machine; undefined where it reported none. */
+/** Returns the live range of a setting, as last reported by the running machine, or undefined if none was reported. */
 export function liveRange(path: ManagedPath, { room }: RunningMachine): Bounds | undefined {
   const member = LIVE_RANGES[path];
   return member && room?.[member];
 }
 
-/** A difference is live where the driver accepts any value, or the running machine has room for this one. */
+/** Compares a running machine with its desired spec. A difference is live if the driver accepts any value, or the machine has room for this one. */
 export function machineDrift(running: RunningMachine, desired: MachineSpec, driver: DriverInfo): Drift {
   return driftOf(MACHINE_MEMBERS, running.spec, desired, driver, (path, value) => {
     const bounds = liveRange(path, running);
@@ -154,7 +154,7 @@ export function engineDrift(running: EngineSpec, desired: EngineSpec, driver: Dr
   return driftOf(ENGINE_MEMBERS, running, desired, driver);
 }
 
-/** A running cluster accepts no changes, so every difference needs a restart. */
+/** Compares a running cluster with its desired spec. It accepts no changes, so every difference needs a restart. */
 export function clusterDrift(running: ClusterSpec, desired: ClusterSpec, driver: DriverInfo): Drift {
   const { live, restart } = driftOf(CLUSTER_MEMBERS, running, desired, driver);
   return { live: [], restart: [...restart, ...live] };
@@ -176,7 +176,7 @@ function driftOf<S>(
   return drift;
 }
 
-/** Specs hold canonical values already, except that a running version may carry a build suffix. */
+/** Compares two values of a spec. They are canonical already, except that a running version may carry a build suffix. */
 function same(path: ManagedPath, running: JsonValue, desired: JsonValue): boolean {
   return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
 }
@@ -187,7 +187,7 @@ const OWNERS: readonly [Part, readonly { path: ManagedPath }[]][] = [
   ['cluster', CLUSTER_MEMBERS],
 ];
 
-/** The part whose spec contains a setting; undefined where no part depends on it. */
+/** Returns the part whose spec contains a setting, or undefined if no part depends on it. */
 export function ownerOf(path: ManagedPath): Part | undefined {
   return OWNERS.find(([, members]) => members.some((member) => member.path === path))?.[0];
 }

@@ -13,7 +13,7 @@ import type { Cost } from './severity.ts';
 export interface ExtensionGate {
   /** Power after the plan. */
   power: 'started' | 'stopped';
-  /** Absent: every extension is permitted. */
+  /** Absent if every extension is permitted. */
   permits?: (image: ExtensionImage) => boolean;
 }
 
@@ -26,7 +26,7 @@ export function extensionGate(
 
 const PERMIT = 'Permit it in "application.extensions.allowed.list", or take it out of the profile.';
 
-/** Why an extension cannot be installed, upgraded or uninstalled; undefined when it can. */
+/** Returns the reason that an extension cannot be installed, upgraded or uninstalled, or undefined if it can. */
 export function extensionBlock({ key = '', after }: Difference, gate: ExtensionGate): Change['blocked'] {
   if (gate.power === 'stopped') {
     const message = `"${EXTENSIONS}" can be changed only while an engine runs, and the backend is to be stopped.`;
@@ -41,7 +41,7 @@ export function extensionBlock({ key = '', after }: Difference, gate: ExtensionG
   return { by: 'unsupported', message, advice: PERMIT };
 }
 
-/** Extensions never interrupt anything that runs. */
+/** Returns the cost of installing or uninstalling an extension, which never interrupts anything that runs. */
 export function extensionCost({ action, before, after }: Difference): Cost {
   switch (action) {
     case 'create':
@@ -54,8 +54,8 @@ export function extensionCost({ action, before, after }: Difference): Cost {
 }
 
 /**
- * Installed extensions that the planned allow list does not permit. They are uninstalled; one that the request itself
- * asks for is a contradiction, and blocked.
+ * Lists installed extensions that the planned allow list does not permit. They are uninstalled; one that the request
+ * itself asks for is a contradiction, and blocked.
  */
 export function refusedExtensions(
   {
@@ -90,7 +90,7 @@ export interface ExtensionStep {
   id: string;
 }
 
-/** The steps that resolve the differences of extensions, in order of execution, and the settings once they are done. */
+/** Returns the steps that resolve the differences of extensions, in order of execution, and the settings once they are done. */
 export function extensionSteps(
   settings: Settings,
   resolved: readonly Difference[],
@@ -114,7 +114,7 @@ export function extensionSteps(
   return { steps: [...removals, ...installs], after: { ...settings, application: { ...application, extensions } } };
 }
 
-/** The error for all failed calls, one line each; the rest of the plan has been applied. */
+/** Builds the error for all failed calls, one line each; the rest of the plan has been applied. */
 export function extensionFailure(failures: readonly string[]): RdError {
   const count = failures.length === 1 ? 'An extension' : `${failures.length} extensions`;
   return new RdError('ERR_EXTENSION_INVALID', `${count} could not be changed to match the profile.`, {
@@ -132,10 +132,7 @@ function isPermitted(name: string, tag: JsonValue, { permits }: ExtensionGate): 
 /** Characters of patterns with `*` that a plan compares with images: some ten thousand comparisons. */
 const MOST_COMPARED = 2_000_000;
 
-/**
- * Warnings about extensions whose images the engine may not pull. They do not block: an engine that already has the
- * image need not pull it.
- */
+/** Warns about extensions whose images the engine may not pull. They do not block: an engine that already has the image need not pull it. */
 export function deniedImageWarnings(differences: readonly Difference[], { containerEngine }: Settings): string[] {
   const { name, allowedImages } = containerEngine;
   if (!allowedImages.enabled) return [];

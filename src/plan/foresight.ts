@@ -12,15 +12,15 @@ interface ForesightInput extends Pick<JudgeInput, 'profile' | 'memory' | 'writer
   request: PlanRequest;
   /** The plan of the request. */
   plan: Plan;
-  /** What the kept profile would change once that plan is written. */
+  /** The changes that the kept profile would make once that plan is written. */
   after: Pick<Plan, 'changes'>;
-  /** Who carries the plan out. */
+  /** The caller that carries the plan out. */
   by: Writer;
 }
 
 /**
- * What a plan would make differ from a kept profile, and what the service would do about it. A field that the plan leaves unchanged counts
- * where the profile is about to change it. Pure.
+ * Predicts the drift that a plan causes from a kept profile, and the service's response to it. A field that the plan leaves unchanged counts if the
+ * profile is about to change it. Pure.
  */
 export function foreseenDrift({ request, plan, after, by, ...kept }: ForesightInput): ForeseenDrift[] {
   const { profile } = kept;
@@ -48,12 +48,15 @@ export function foreseenDrift({ request, plan, after, by, ...kept }: ForesightIn
   });
 }
 
-/** A heal that failed is tried again later. */
+/** A failed heal is retried later. */
 function withoutFailures(memory: JudgeInput['memory']): Map<string, FieldMemory> {
   return new Map([...memory].map(([name, { failed: _, ...field }]) => [name, field]));
 }
 
-/** The plan of an apply: what a kept profile would set back at once is blocked. `planOf`: the plan of a request made now. */
+/**
+ * Returns the plan of an apply, blocking the changes that a kept profile would revert at once. `planOf`: returns the plan that a request would have
+ * now.
+ */
 export function withSetBackBlocked(
   planned: PlannedDeed,
   request: PartialRequest,

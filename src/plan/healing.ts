@@ -6,11 +6,11 @@ import type { Drift } from './kept.gen.ts';
 import { changeName, type KeptProfile } from './kept.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
-/** Rounds against one other manager within `CALM_MS` after which healing of a field stops. */
+/** Rounds against a single manager within `CALM_MS` after which healing of a field stops. */
 const MOST_ROUNDS = 3;
-/** The same against all others together. */
+/** Rounds against all managers together within `CALM_MS` after which healing of a field stops. */
 const MOST_ROUNDS_IN_ALL = 3 * MOST_ROUNDS;
-/** A field that agrees for so long, in milliseconds, is no longer contested, and its rounds are forgotten. */
+/** Milliseconds of agreement after which a field is no longer contested and its rounds are forgotten. */
 export const CALM_MS = 60 * 60_000;
 
 /** A write of a field by anything but its kept profile. */
@@ -21,17 +21,17 @@ export interface Writer {
   at: string;
 }
 
-/** What a kept profile remembers of one field. */
+/** The state that a kept profile remembers of one field. */
 export interface FieldMemory {
-  /** Milliseconds: when the drift was seen first. */
+  /** When the drift was first seen, in milliseconds since 1970. */
   since: number;
-  /** Times that the field was healed, by the other manager. */
+  /** How often the field was healed against each other manager. */
   rounds: Record<string, number>;
-  /** Milliseconds; absent while it differs. */
+  /** Milliseconds since 1970; absent while it differs. */
   agreesSince?: number;
   /** Healing has stopped, because this manager keeps writing another value. */
   contested?: Writer;
-  /** Healing is paused since this rollback, automatic or not. */
+  /** Healing has been paused since this rollback, automatic or not. */
   paused?: Writer;
   /** The last heal failed. */
   failed?: { message: string; attempts: number; retryAt: number };
@@ -41,17 +41,17 @@ export type { Drift };
 
 export interface JudgeInput {
   profile: KeptProfile;
-  /** What the profile would change now. */
+  /** The changes that the profile would make now. */
   plan: Pick<Plan, 'changes'>;
-  /** User files that a setting of the profile decides and that no longer follow it: `key` is the file, `reason` what sets it back. */
+  /** User files that a setting of the profile determines and that no longer follow it: `key` is the file, `reason` the setting that restores it. */
   files?: readonly Change[];
   memory: ReadonlyMap<string, FieldMemory>;
-  /** The last write of a field by another manager. */
+  /** Returns the last write of a field by another manager. */
   writer(name: string): Writer | undefined;
-  /** The rollback or return that went back over the last apply of the profile. */
+  /** The rollback or return that reverted the last apply of the profile. */
   undoneBy?: Writer;
   now: number;
-  /** IANA name of the time zone of maintenance windows; by default the local one. */
+  /** IANA name of the time zone of maintenance windows; by default the local time zone. */
   zone?: string | undefined;
 }
 
@@ -60,11 +60,11 @@ export interface Judgement {
   /** The changes to make now. */
   heal: Change[];
   memory: Map<string, FieldMemory>;
-  /** Milliseconds: when to look again although nothing has happened; absent where time changes nothing. */
+  /** When to judge again if nothing else happens, in milliseconds since 1970; absent if time changes nothing. */
   wakeAt?: number;
 }
 
-/** What a kept profile makes of the differences between it and the desktop. Pure. */
+/** Decides how a kept profile responds to each difference between it and the desktop. Pure. */
 export function judge(input: JudgeInput): Judgement {
   const { plan, now } = input;
   const result: Judgement = { drift: [], heal: [], memory: new Map() };
@@ -73,7 +73,7 @@ export function judge(input: JudgeInput): Judgement {
   };
   const files = new Set(input.files);
   for (const change of [...plan.changes, ...files]) {
-    // The loop repairs what stopped, whatever a profile says.
+    // The loop restarts stopped parts, whatever a profile says.
     if (isRuntimeChange(change)) continue;
     const { drift, memory, wakeAt } = judgeChange(change, input);
     result.drift.push(files.has(change) ? { ...drift, what: change.reason } : drift);
@@ -125,7 +125,7 @@ function judgeChange(change: Change, input: JudgeInput): { drift: Drift; memory:
   return { drift, memory, ...opt('wakeAt', evaluation.at) };
 }
 
-/** Drift that returns after a calm time begins anew. */
+/** Drift that returns after a calm period starts over. */
 function recallField(known: FieldMemory | undefined, now: number): FieldMemory {
   if (!known) return { since: now, rounds: {} };
   const { agreesSince, ...rest } = known;
@@ -138,7 +138,7 @@ function recallField(known: FieldMemory | undefined, now: number): FieldMemory {
 interface Verdict {
   state: DriftState;
   message?: string;
-  /** Milliseconds: when this changes by itself. */
+  /** When the state changes by itself, in milliseconds since 1970. */
   at?: number;
 }
 
@@ -169,7 +169,7 @@ function isContested({ rounds }: FieldMemory, writer: Writer | undefined): boole
   return (rounds[managerOf(writer?.by)] ?? 0) >= MOST_ROUNDS || inAll >= MOST_ROUNDS_IN_ALL;
 }
 
-/** Whether a rollback, automatic or not, went back over the last apply of a profile, and with it over what that has deferred. */
+/** True if a rollback, automatic or not, reverted the last apply of a profile, including its deferred changes. */
 export function undoes({ by, generation }: Omit<Writer, 'at'>, profile: Pick<KeptProfile, 'generation'>): boolean {
   return generation > profile.generation && by.to !== undefined && by.to < profile.generation;
 }
@@ -178,14 +178,14 @@ function isRollback({ by }: Writer): boolean {
   return by.how === 'rollback' || by.how === 'return';
 }
 
-/** What is not a command. */
+/** Phrases for the authors that are not commands. */
 const KINDS: Readonly<Partial<Record<Author['how'], string>>> = {
   api: 'the API',
   power: 'a change of power',
   return: 'an automatic return',
 };
 
-/** What made a write, as a phrase. Two writes with the same phrase are by the same manager. */
+/** Returns the author of a write as a phrase. Two writes with the same phrase are by the same manager. */
 export function managerOf(by: Author | undefined): string {
   if (!by) return 'an unknown writer';
   const { how, token, profile, files, program } = by;
@@ -201,7 +201,7 @@ function pausedText({ name }: KeptProfile, { by, generation }: Writer): string {
   return `Healing is paused since ${what} (generation ${generation}); apply ${name} again to continue.`;
 }
 
-/** Names both sides. `field`: as `changeName` writes it. */
+/** Returns a sentence naming both sides of a contested field. `field`: as formatted by `changeName`. */
 export function contestedText(profile: string, field: string, writer: Writer | undefined): string {
   const last = writer ? ` (last in generation ${writer.generation}, at ${writer.at})` : '';
   return `"${field}" is contested: the kept profile ${profile} and ${managerOf(writer?.by)}${last} keep setting it to different values. It is no longer healed: end one of the two, then apply ${profile} again or release it.`;
@@ -220,7 +220,7 @@ function statedWriter({ by, generation, at }: Writer): NonNullable<Drift['by']> 
   };
 }
 
-/** A member that is absent where its value is undefined. */
+/** Returns an object with one member, or an empty one if the value is undefined. */
 function opt<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V });
 }

@@ -15,35 +15,35 @@ export type { Author, HistoryEntry, RecordedChange, RecordedLoss, RecordedOutcom
 /** The path of changes of port forwards, and their name in `prune`. */
 export const FORWARDS_PATH = 'portForwards';
 
-/** What makes a write, and where it asks for each change. */
+/** The author of a write, and the place in its sources that asks for each change. */
 export interface Origin {
   by: Author;
   sources?: readonly StatedSource[];
 }
 
-/** The start of a desktop that its desired power left on, or the stop of one by the end of its service: nothing that could be undone. */
+/** Returns the change of a start or stop that nobody can undo: the start of a desktop whose desired power was on, or its stop with the service. */
 export function runChange(after: 'started' | 'stopped'): RecordedChange {
   return { path: 'service', before: after === 'started' ? 'stopped' : 'started', after };
 }
 
-/** True for an entry that only says who started or stopped the desktop. */
+/** True for an entry that only records a start or stop of the desktop. */
 export function isRunEntry({ changes, loss }: Pick<HistoryEntry, 'changes' | 'loss'>): boolean {
   return changes.length > 0 && changes.every(isRuntimeChange) && loss === undefined;
 }
 
-/** The changes of an entry that a rollback can undo. */
+/** Returns the changes of an entry that a rollback can undo. */
 export function lastingChanges({ changes }: Pick<HistoryEntry, 'changes'>): RecordedChange[] {
   return changes.filter((change) => !isRuntimeChange(change));
 }
 
-/** The changes of port forwards that carry out a plan. */
+/** Returns the changes of port forwards that carry out a plan. */
 export function forwardChanges({ changes }: Pick<Plan, 'changes'>): RecordedChange[] {
   return changes.flatMap(({ path, key, before, after, blocked }) =>
     path !== FORWARDS_PATH || key === undefined || blocked ? [] : [{ path, key, ...defined({ before, after }) }],
   );
 }
 
-/** The changes with the sources that the caller states. */
+/** Returns the changes with the sources that the caller states. */
 export function withSources(
   changes: readonly RecordedChange[],
   sources: readonly StatedSource[] | undefined,
@@ -56,7 +56,7 @@ export function withSources(
   });
 }
 
-/** What differs between two desired states, in schema order. */
+/** Returns the differences between two desired states, in schema order. */
 export function recordedChanges(before: DesiredBackend, after: DesiredBackend): RecordedChange[] {
   const [old, next] = [treeOf(before), treeOf(after)];
   const changes = MANAGED_FIELDS.flatMap(({ path, type, sensitive }): RecordedChange[] => {

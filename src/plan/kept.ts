@@ -5,35 +5,35 @@ import type { WatchRules } from '../settings/watch-rules.ts';
 import type { Change, PlanRequest } from './change.ts';
 import { forwardName } from './port-forwards.ts';
 
-/** A profile that the service keeps, and compares with the desktop after every change. */
+/** A profile that the service keeps in force, compared with the desktop after every change. */
 export interface KeptProfile {
   /** `metadata.name` */
   name: string;
-  /** Composed and checked by the tool. Secrets are in it as values. */
+  /** Composed and checked by the tool. Contains secrets as plain values. */
   request: PlanRequest;
   watch: WatchRules;
   maintenance?: MaintenanceWindow;
   files: { path: string; sha256: string }[];
-  /** Where the profile mentions a field, by path: `/home/me/team.yaml:7:5`. */
+  /** Where the profile mentions each field, by path: `/home/me/team.yaml:7:5`. */
   places: Record<string, string>;
-  /** RFC 3339: its last apply. */
+  /** The time of its last apply, RFC 3339. */
   appliedAt: string;
-  /** Version of the desired state that its last apply led to. */
+  /** Version of the desired state that resulted from its last apply. */
   generation: number;
-  /** Names of the changes of that apply that are still to be made. */
+  /** Names of the changes of the last apply that are still pending. */
   pending: string[];
 }
 
 export type { PlannedHow, SentKeep, SentWindow } from './apply.gen.ts';
 
-/** `containerEngine.name`, `application.extensions.installed[example/tool]` */
+/** Formats `containerEngine.name` or `application.extensions.installed[example/tool]`. */
 export function changeName({ path, key }: Pick<Change, 'path' | 'key'>): string {
   return key === undefined ? path : `${path}[${key}]`;
 }
 
 const WHOLE = '*';
 
-/** The fields that a request decides: paths, and for maps their keys, or `*` where it is exclusive. */
+/** Returns the fields that a request determines: paths, and for maps their keys, or `*` for an exclusive map. */
 function managedFields(request: PlanRequest): Map<string, Set<string>> {
   const { state, prune, portForwards } = request;
   const fields = new Map<string, Set<string>>();
@@ -50,7 +50,7 @@ function managedFields(request: PlanRequest): Map<string, Set<string>> {
   return fields;
 }
 
-/** Fields that both requests decide, which only one kept profile may. */
+/** Lists fields that both requests determine. No two kept profiles may share one. */
 export function commonFields(one: PlanRequest, other: PlanRequest): string[] {
   const theirs = managedFields(other);
   return [...managedFields(one)].flatMap(([path, keys]) => {

@@ -9,9 +9,9 @@ import { maskSettings } from './secrets.ts';
 export interface ProfileLayer {
   /** Path of the file, or the registry key. */
   source: string;
-  /** Its settings version. */
+  /** The profile's settings version. */
   version: number;
-  /** Its settings, migrated to the newest version. */
+  /** The profile's settings, migrated to the newest version. */
   settings: JsonObject;
 }
 
@@ -22,10 +22,7 @@ export interface LayerFacts {
   builtIn: JsonObject;
   /** Path of the stored settings. */
   settingsFile: string;
-  /**
-   * Searched locations of deployment profiles, highest precedence first; the last one holds the profiles, if there are
-   * any.
-   */
+  /** Searched locations of deployment profiles, highest precedence first; the last one holds the profiles, if any exist. */
   looked: readonly string[];
   defaultsProfile?: ProfileLayer;
   lockedProfile?: ProfileLayer;
@@ -36,7 +33,7 @@ export interface LayerFacts {
 export interface FirstRun {
   /** RFC 3339. */
   at: string;
-  /** Source of the defaults profile applied then. */
+  /** Source of the defaults profile applied on the first run. */
   defaults?: string;
 }
 
@@ -47,23 +44,23 @@ export interface FirstRun {
 export interface SettingLayers extends LayerFacts, Partial<Blocks> {
   kind: 'SettingLayers';
   formatVersion: 1;
-  /** Where it comes from: a running service, the files without one, or another application. */
+  /** The source of the layers: a running service, the files without one, or another application. */
   basis: 'service' | 'files' | 'application';
-  /** The settings in force: of a service now, of files at the next start. */
+  /** The settings in force: now for a service, at the next start for files. */
   inForce: JsonObject;
   /** The stored settings; absent before the first run. */
   stored?: JsonObject;
-  /** The driver's support of each setting; absent while no driver is known. */
+  /** The driver's support of each setting; absent if no driver is known. */
   driver?: {
     name: string;
     simulated: boolean;
     support: SupportMatrix;
-    /** Settings that it applies without a restart. */
+    /** Settings that the driver applies without a restart. */
     liveFields: readonly ManagedPath[];
   };
 }
 
-/** The layers, with secrets masked. */
+/** Returns the layers, with secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
   current: Pick<SettingLayers, 'basis' | 'inForce' | 'stored' | keyof Blocks> & { driver?: DriverInfo },

@@ -31,33 +31,35 @@ import { type Circumstances, type Cost, costOf } from './severity.ts';
 import { summarize } from './summary.ts';
 import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
-/** With the blocks in force. */
+/** The input of a plan, with the blocks in force. */
 export interface PlanInput extends Blocks {
   request: PartialRequest;
   /** The settings in force. */
   live: Settings;
-  /** Desired power in force. */
+  /** The desired power in force. */
   power: 'started' | 'stopped';
   /** Lock record; `lockedBy` names its source, for messages. */
   locks: JsonObject;
   lockedBy?: string;
   driver: DriverInfo;
   observed: Observed;
-  /** No observation has succeeded since the plan was requested, so more may be running than was observed. */
+  /**
+   * The reason that no observation has succeeded since the plan was requested, as a clause: more may be running than was observed. Absent if one has.
+   */
   outdated?: string;
   target: Target;
   generation: number;
-  /** Absent: the user's files are not touched. */
+  /** Absent if the user's files are not touched. */
   userFiles?: UserFileFacts;
-  /** What earlier changes took here, oldest first. */
+  /** Durations of earlier changes on this computer, oldest first. */
   measured?: readonly Measurement[];
   /** The existing port forwards; only read when the request has some. */
   forwards?: ForwardsReport;
 }
 
 /**
- * What applying a request would change and cost on this service now, and what carries that out. Pure. Severities assume that every change
- * that is not blocked is made, as the deed does. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
+ * Plans a request: the changes and their cost on this service now, and the deed that carries them out. Pure. Severities assume that every change that
+ * is not blocked is made, as the deed does. Throws `ERR_SETTINGS_INVALID` for a null outside a map.
  */
 export function makePlan(input: PlanInput): PlannedDeed {
   const { request, live, power, driver, observed, target, generation } = input;
@@ -144,7 +146,7 @@ export function makePlan(input: PlanInput): PlannedDeed {
   };
 }
 
-/** The digest that stands for consent to a plan. */
+/** Returns the digest that stands for consent to a plan. */
 export function tagOf({ generation, changes, blastRadius }: Plan): string {
   const lost = blastRadius.filter((item) => item.lost);
   const agreed = changes.filter((change) => !isRuntimeChange(change));
@@ -156,8 +158,8 @@ function outdatedText(reason: string): string {
 }
 
 /**
- * Desired values that equal the live ones but that the driver does not support. Without this, the same profile would be
- * rejected on one computer and ignored on another.
+ * Finds desired values that equal the live ones but that the driver does not support. Without this check, the same
+ * profile would be rejected on one computer and ignored on another.
  */
 function unsupportedUnchanged(
   input: PlanInput,
@@ -185,7 +187,7 @@ interface CheckedDifference {
   cost?: Cost;
 }
 
-/** The allow list of extensions after all changes that are not blocked. */
+/** Returns the allow list of extensions after all changes that are not blocked. */
 function allowedExtensions(
   input: PlanInput,
   differing: readonly Difference[],
@@ -198,7 +200,7 @@ function costOfDifference(difference: Difference, at: Circumstances): Cost {
   return difference.path === EXTENSIONS ? extensionCost(difference) : costOf(difference.path, at);
 }
 
-/** A change with its cost; secrets are masked, and destroying and recreating is a replacement. */
+/** Builds a change with its cost. Secrets are masked; destroying and recreating counts as a replacement. */
 function changeOf(difference: Difference, cost: Cost): Change {
   const { path, key, action, before, after } = difference;
   const mask = fieldAt(path)?.sensitive === true;
@@ -217,7 +219,7 @@ function maskValue(value: JsonValue, mask: boolean): JsonValue | Sensitive {
   return mask ? { sensitive: true } : value;
 }
 
-/** A reset restarts the backend only if it runs now; otherwise the data is deleted at the next start. */
+/** True if the changes restart the backend. A reset does so only if the backend runs; otherwise the data is deleted at the next start. */
 function restarts(changes: readonly Change[], { observed, machine, engines, cluster }: Consequences): boolean {
   const open = changes.filter((change) => !change.blocked);
   if (open.some((change) => change.severity === 'restart')) return true;
@@ -239,13 +241,13 @@ function unseenWarnings({ observed: { assumed }, outdated }: PlanInput): string[
   return outdated === undefined ? [] : [outdatedText(outdated)];
 }
 
-/** Problems that no change of this plan fixes, because the settings are already as desired. */
+/** Lists problems that no change of this plan fixes, because the settings are already as desired. */
 function machineProblems({ machine }: Observed): string[] {
   if (machine.state !== 'on' || machine.flaw === undefined) return [];
   return [`The machine is only partly configured: ${machine.flaw}.`];
 }
 
-/** Settings that are stored without effect are reported on every plan, even when unchanged. */
+/** Reports settings that are stored without effect, on every plan, even if unchanged. */
 function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
   return [...new Set(paths)].flatMap((name) => {
     const path = fieldAt(name)?.path;
@@ -255,7 +257,7 @@ function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
   });
 }
 
-/** Reasons, as clauses, why the running backend needs a restart to match the live settings; empty when it does not. */
+/** Lists the reasons, as clauses, that the running backend needs a restart to match the live settings; empty if it does not. */
 function pendingRestart(input: PlanInput): string[] {
   const { live, observed, driver } = input;
   const reasons = Object.entries(restartReasons(live, observed, driver, live)).map(
@@ -271,7 +273,7 @@ function pendingRestart(input: PlanInput): string[] {
   return [...reasons, ...options];
 }
 
-/** The change of power, if requested. A start may delete the data of a cluster that is newer than the desired one. */
+/** Returns the change of power, if requested. A start may delete the data of a cluster that is newer than the desired one. */
 function powerChangeOf(before: 'started' | 'stopped', consequences: Consequences): Change | undefined {
   const { goal, observed, cluster } = consequences;
   const after = goal.on ? 'started' : 'stopped';

@@ -3,16 +3,19 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { BlastItem, Change, ForwardKey, PlanRequest, WantedForwards } from './change.ts';
 import { FORWARDS_PATH as PATH } from './history.ts';
 
-/** A requested forward. With `hostPort` 0 the system allocates the local port. */
+/** A requested forward. With `hostPort` 0, the system allocates the local port. */
 export interface DesiredForward extends ForwardKey {
   hostPort: number;
 }
 
-/** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
+/**
+ * A forward with its state. `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given
+ * reason.
+ */
 export interface ForwardReport extends DesiredForward {
   state: 'listening' | 'waiting' | 'failed';
   reason?: string;
-  /** Open now. */
+  /** Connections open now. */
   connections: number;
   /** Error of the last failed connection; absent since the forward was opened. */
   lastError?: string;
@@ -28,7 +31,7 @@ export interface ForwardsReport {
   portForwards: ForwardReport[];
 }
 
-/** Whether a value read from a file has this shape. */
+/** True if a value read from a file has the shape of wanted forwards. */
 export function isWantedForwards(value: unknown): value is JsonObject & WantedForwards {
   if (!isObject(value) || typeof value.exclusive !== 'boolean' || !Array.isArray(value.entries)) return false;
   return value.entries.every((entry) => {
@@ -41,7 +44,7 @@ export function isWantedForwards(value: unknown): value is JsonObject & WantedFo
   });
 }
 
-/** The steps, ordered so that host ports never conflict: removals before additions. */
+/** Steps ordered so that host ports never conflict: removals before additions. */
 export interface ForwardSteps {
   remove: ForwardKey[];
   ensure: DesiredForward[];
@@ -49,27 +52,27 @@ export interface ForwardSteps {
 
 export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
 
-/** `default/web:80` */
+/** Formats `default/web:80`. */
 export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
   return `${namespace}/${service}:${k8sPort}`;
 }
 
-/** Why a driver carries no forwards, as a clause. */
+/** Explains that a driver has no forwards, as a clause. */
 export function noCluster(driver: string): string {
   return `the ${driver} driver has no cluster`;
 }
 
-/** True where a profile manages forwards. */
+/** True if a profile manages forwards. */
 export function mentionsForwards({ entries, exclusive }: WantedForwards): boolean {
   return entries.length > 0 || exclusive;
 }
 
-/** The request with the forwards of a profile. */
+/** Returns the request with the forwards of a profile. */
 export function withForwards(request: PlanRequest, portForwards: WantedForwards): PlanRequest {
   return mentionsForwards(portForwards) ? { ...request, portForwards } : request;
 }
 
-/** The forwards without these fields of a request. */
+/** Returns the forwards without these fields of a request. */
 export function forwardsWithout(
   desired: WantedForwards,
   fields: readonly Pick<Change, 'path' | 'key'>[] = [],
@@ -80,17 +83,17 @@ export function forwardsWithout(
   return { ...desired, entries, leaves: [...(desired.leaves ?? []), ...left] };
 }
 
-/** What a request makes of the forwards: its part of the plan, the steps that carry it out, and the forwards afterwards. */
+/** The forwards' part of a plan: the changes, the steps that carry them out, and the forwards afterwards. */
 export interface PlannedForwards {
   changes: Change[];
   blastRadius: BlastItem[];
   warnings: string[];
   steps: ForwardSteps;
-  /** Absent where they cannot be listed. */
+  /** Absent if the forwards cannot be listed. */
   after?: ForwardsReport;
 }
 
-/** Plans the forwards of a request. `live` is `undefined` where they cannot be listed; the steps are then all that it asks for. */
+/** Plans the forwards of a request. If `live` is undefined because they cannot be listed, the steps are everything that the request asks for. */
 export function planForwards(desired: WantedForwards, live: ForwardsReport | undefined): PlannedForwards {
   if (!live) return { changes: [], blastRadius: [], warnings: unseenWarnings(desired), steps: blindSteps(desired) };
   const present = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
@@ -149,7 +152,7 @@ export function planForwards(desired: WantedForwards, live: ForwardsReport | und
   };
 }
 
-/** The steps where existing forwards cannot be listed. */
+/** Returns the steps to take if existing forwards cannot be listed. */
 function blindSteps({ entries }: WantedForwards): ForwardSteps {
   return {
     remove: entries.filter(({ hostPort }) => hostPort === null),
@@ -168,7 +171,7 @@ function removals(
     .map(([, forward]) => forward);
 }
 
-/** Why a host port is unavailable: another forward, which the profile leaves alone, uses it. */
+/** Returns the reason that a host port is unavailable: it belongs to another forward, which the profile leaves alone. Undefined if it is free. */
 function holderOf(
   hostPort: number,
   { entries, exclusive, leaves = [] }: WantedForwards,
@@ -204,13 +207,13 @@ function keyOf({ namespace, service, k8sPort }: ForwardKey): ForwardKey {
   return { namespace, service, k8sPort };
 }
 
-/** The key of a forward with this name: no part of a name contains a slash or a colon. */
+/** Parses the name of a forward into its key. No part of a name contains a slash or a colon. */
 export function forwardKeyOf(name: string): ForwardKey {
   const [, namespace = '', service = '', port = ''] = /^([^/]*)\/([^:]*):(.*)$/.exec(name) ?? [];
   return { namespace, service, k8sPort: /^\d+$/.test(port) ? Number(port) : port };
 }
 
-/** For the `catch` of a call that makes or removes a forward: rethrows its failure with the forward's name. */
+/** Returns a handler for the `catch` of a call that makes or removes a forward; it rethrows the failure with the forward's name. */
 export function throwForwardFailure(name: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof RdError) || error.message.includes(name)) throw error;

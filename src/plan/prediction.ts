@@ -2,19 +2,19 @@ import type { Prediction } from './change.ts';
 import type { Consequences } from './consequences.ts';
 import type { HistoryEntry } from './history.ts';
 
-/** How long an earlier change took. */
+/** The duration of an earlier change. */
 export interface Measurement {
-  /** Names of its steps, as in phases, sorted. */
+  /** The names of its steps, as in phases, sorted. */
   steps: string;
   ms: number;
   /** RFC 3339. */
   at: string;
 }
 
-/** Only the newest ones count: a computer changes, and memory stays small. */
+/** Only the newest measurements count: computers change, and memory stays small. */
 export const MOST_MEASUREMENTS = 100;
 
-/** The steps that the loop is going to perform, as the names of its phases; empty if nothing that runs is touched. */
+/** Returns the names of the phases that the loop is going to perform; empty if nothing running is touched. */
 export function expectedSteps({ goal, observed, machine, engines, cluster }: Consequences): string[] {
   const steps = new Set<string>();
   const isRunning = observed.machine.state === 'on';
@@ -34,7 +34,7 @@ export function expectedSteps({ goal, observed, machine, engines, cluster }: Con
   return [...steps].sort();
 }
 
-/** What an entry measured; undefined unless everything in it succeeded, and something was done. */
+/** Returns the measurement of an entry, or undefined unless everything in it succeeded and at least one step ran. */
 export function measurementOf({ outcome }: Pick<HistoryEntry, 'outcome'>): Measurement | undefined {
   const phases = outcome?.result === 'converged' ? (outcome.phases ?? []) : [];
   if (!outcome || phases.length === 0 || phases.some((phase) => phase.outcome !== 'done' || phase.ms === undefined))
@@ -43,7 +43,7 @@ export function measurementOf({ outcome }: Pick<HistoryEntry, 'outcome'>): Measu
   return { steps: kindOf(phases.map(({ name }) => name)), ms: Math.round(ms), at: outcome.at };
 }
 
-/** What these steps are expected to take; undefined where no earlier change had exactly these. */
+/** Returns the expected duration of these steps, or undefined if no earlier change had exactly these steps. */
 export function predictionOf(steps: readonly string[], measured: readonly Measurement[]): Prediction | undefined {
   const kind = kindOf(steps);
   const alike = steps.length === 0 ? [] : measured.filter((each) => each.steps === kind);

@@ -1,10 +1,12 @@
 import { RdError } from '../errors.ts';
 
-/** Keys of a request outside of lists, keys and elements within, and the characters of both and of all texts: far more than anyone writes. */
+/**
+ * Limits of a request: keys outside of lists, keys and elements within lists, and characters of keys and texts. All are far more than anyone writes.
+ */
 const MOST = { keys: 2_000, listed: 10_000, characters: 1024 * 1024 };
 
 /**
- * What is asked for is computed in one go, while the service does nothing else, so its size is limited.
+ * Rejects oversized requests. A plan is computed in one go, while the service does nothing else.
  * @throws RdError `ERR_SETTINGS_INVALID`.
  */
 export function refuseTooLarge(body: unknown): void {

@@ -10,11 +10,11 @@ import { unknownKeys, type ValidateContext, validate } from '../settings/validat
 import type { PlanRequest } from './change.ts';
 import { refuseTooLarge } from './request-size.ts';
 
-/** Of every `ERR_SETTINGS_INVALID` that has none of its own. */
+/** Advice for every `ERR_SETTINGS_INVALID` that has none of its own. */
 export const INVALID_ADVICE = 'Fix these errors and retry; nothing was changed.';
 
 /**
- * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+ * Returns the request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
  * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the blocks, or because there are too many of them.
  */
 export function validateRequest<R extends PlanRequest>(body: R, context: ValidateContext): R {

@@ -64,9 +64,9 @@ const ORDER: readonly SettingPath[] = [
 ];
 
 /**
- * Settings in which `after` differs from the running backend such that it needs a restart, in wire order. Empty while
- * nothing runs. An engine is compared with whichever one runs. `before` are the settings in force: parts that do not
- * run are compared with them, and ignored without them. The blocks of a profile are no part of it: the wire does not know them.
+ * Returns the settings, in wire order, in which `after` differs from the running backend such that it needs a restart; empty while nothing runs. An
+ * engine is compared with whichever one runs. `before` are the settings in force: parts that do not run are compared with them, and ignored without
+ * them. Blocks of a profile are not included, because the wire does not know them.
  */
 export function restartReasons(
   after: Settings,
@@ -131,7 +131,7 @@ export function restartReasons(
   }
 }
 
-/** A running disk's size is in bytes; settings use a unit. */
+/** Converts a running disk's size from bytes to the unit that settings use. */
 function displayValue(path: ManagedPath, value: JsonValue): JsonValue {
   if (path !== 'experimental.virtualMachine.diskSize' || typeof value !== 'number') return value;
   return value % 2 ** 30 === 0 ? `${value / 2 ** 30}GiB` : `${value}B`;

@@ -11,7 +11,7 @@ import { backendOf, type DesiredBackend, goalOf, type Observed } from './backend
 import { consequencesOf } from './consequences.ts';
 import { recordedChanges } from './history.ts';
 
-/** A desired state that can be gone back to. `generation`: its number in the history. */
+/** A desired state that can be restored. `generation`: its number in the history. */
 export interface EarlierState extends DesiredBackend {
   generation: number;
 }
@@ -20,7 +20,7 @@ export type { OnFailure };
 
 export type BackendPart = Part;
 
-/** Each in the one before. */
+/** Each part runs in the one before it. */
 const PARTS: readonly BackendPart[] = ['machine', 'engine', 'cluster'];
 
 /** A terminal failure of the loop. `what`: the name of the step, such as `engine start`, or `observation`. */
@@ -35,7 +35,7 @@ export interface RollbackInput {
   failed: DesiredBackend;
   /** The parts that the change affects; see `touchedParts`. */
   touched: readonly BackendPart[];
-  /** Where to go back to; see `earlierState`. */
+  /** The state to restore; see `earlierState`. */
   earlier: EarlierState | undefined;
   failure: TerminalFailure;
   /** The part in which the backend had already failed for good when the change was written. */
@@ -47,10 +47,10 @@ export interface RollbackInput {
   observed: Observed;
 }
 
-/** Either the state to go back to, or why the failed one stays, as a clause. */
+/** Either the state to restore, or the reason, as a clause, that the failed one stays. */
 export type RollbackDecision = { to: EarlierState } | { keptBecause: string };
 
-/** Pure: whether a failed change is undone. Only a failure that the change caused is, and only without new losses. */
+/** Decides whether to undo a failed change. It is undone only if the change caused the failure and undoing adds no losses. Pure. */
 export function decideRollback(input: RollbackInput): RollbackDecision {
   const { onFailure, earlier, failed } = input;
   if (onFailure === 'keep') return { keptBecause: 'the apply asked for it' };
@@ -62,21 +62,21 @@ export function decideRollback(input: RollbackInput): RollbackDecision {
 
 export interface EarlierInput {
   before: EarlierState;
-  /** The power that was last asked for; a service that was launched for an apply has its backend off. */
+  /** The power last requested; a service that was launched for an apply has its backend off. */
   power: DesiredBackend['power'];
   /** The last state that ran. */
   proven: EarlierState | undefined;
 }
 
 /**
- * Pure: what a change goes back to if it fails. A backend that was off goes off again, with the settings that it had; otherwise the last
- * proven state. Undefined where nothing has ever run.
+ * Returns the state that a failed change falls back to. A backend that was off goes off again, with its earlier settings; otherwise this is the last
+ * proven state. Undefined if nothing has ever run. Pure.
  */
 export function earlierState({ before, power, proven }: EarlierInput): EarlierState | undefined {
   return proven && power === 'stopped' ? { ...before, power } : proven;
 }
 
-/** Why the change is not the cause, as a clause; undefined where it is. */
+/** Returns the reason, as a clause, that the change is not the cause of the failure, or undefined if it is. */
 function otherCause(
   { failed, touched, failure, failedBefore }: RollbackInput,
   earlier: EarlierState,
@@ -87,20 +87,20 @@ function otherCause(
   const environment = environmentCause(failure.error, isTouched);
   if (environment !== undefined) return environment;
   if (!isTouched && failedBefore === part) return `the ${part} had failed before, and the change does not affect it`;
-  // Also by what it runs in.
+  // A part is also affected by the parts it runs in.
   const isAffected = PARTS.slice(0, PARTS.indexOf(part) + 1).some((below) => touched.includes(below));
   if (!isAffected && failure.what.endsWith(' run')) return `the change does not affect the ${part}`;
   const ranBefore = earlier.power === 'started' && isSame(earlier, { ...failed, power: 'started' });
   return ranBefore ? 'these settings ran before' : undefined;
 }
 
-/** The part of `engine start` or `cluster answer`. */
+/** Returns the part that a step name such as `engine start` or `cluster answer` begins with. */
 export function partOf(what: string): BackendPart | undefined {
   const [part] = what.split(' ');
   return part === 'machine' || part === 'engine' || part === 'cluster' ? part : undefined;
 }
 
-/** The parts whose specification differs; all of them when the backend is to start. */
+/** Returns the parts whose specification differs; all of them if the power changes. */
 export function touchedParts(before: DesiredBackend, after: DesiredBackend, driver: DriverInfo): BackendPart[] {
   if (before.power !== after.power) return [...PARTS];
   const [old, next] = [goalOf(before, driver), goalOf(after, driver)];
@@ -112,7 +112,7 @@ const NETWORK = 'the network or a registry failed';
 const PERMISSION = 'this computer denied a permission';
 const PORT = 'a port is in use';
 
-/** Codes of failures that other settings would not have avoided. */
+/** Error codes of failures that other settings would not have avoided. */
 const ENVIRONMENT: Partial<Record<ErrorCode, string>> = {
   ERR_IO: 'a file could not be read or written',
   ERR_CONNECTION: NETWORK,
@@ -136,15 +136,15 @@ const SYSTEM: Readonly<Record<string, string>> = {
   EAI_AGAIN: NETWORK,
 };
 
-/** How programs say the same in their logs. */
+/** Log messages of programs that report a full disk or a failed network. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/no space left on device|disk quota exceeded/i, DISK_FULL],
   [/network is unreachable|no such host|temporary failure in name resolution|tls handshake timeout/i, NETWORK],
 ];
 
 /**
- * A storage driver or a mount may be what is not permitted, and a port what is taken: of a part that the change affects, such a failure is
- * an answer to the change.
+ * Log messages that count as the cause only for parts that the change does not affect. For an affected part, a denied permission or a taken port may
+ * be an answer to the change.
  */
 const WORDS_ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/permission denied|operation not permitted|read-only file system/i, PERMISSION],
@@ -173,7 +173,7 @@ function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/** What no way back may undo: a disk never shrinks, and extensions are installed by themselves. */
+/** Keeps the settings that no rollback may undo: a disk never shrinks, and extensions are installed separately. */
 function withLasting(earlier: Settings, now: Settings): Settings {
   const { extensions } = now.application;
   const size = (settings: Settings) => parseByteSize(settings.experimental.virtualMachine.diskSize) ?? 0;
@@ -194,7 +194,7 @@ function withLasting(earlier: Settings, now: Settings): Settings {
 
 type ObstacleInput = Pick<RollbackInput, 'failed' | 'locks' | 'isRestoreUnproven' | 'driver' | 'observed'>;
 
-/** What forbids going back, as a clause. */
+/** Returns the reason, as a clause, that going back is forbidden, or undefined. */
 export function rollbackObstacle(
   to: DesiredBackend,
   { failed, locks, isRestoreUnproven, driver, observed }: ObstacleInput,
@@ -206,7 +206,7 @@ export function rollbackObstacle(
   return `going back to Kubernetes ${to.settings.kubernetes.version} would delete the data of the cluster`;
 }
 
-/** Whether two desired states are the same; stored ones have been through JSON. */
+/** True if two desired states are equal; stored ones have been through JSON. */
 export function isSame(one: DesiredBackend, other: DesiredBackend): boolean {
   const plain = (state: DesiredBackend) => JSON.parse(JSON.stringify(backendOf(state)));
   return isDeepStrictEqual(plain(one), plain(other));

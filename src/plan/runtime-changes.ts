@@ -5,10 +5,7 @@ import type { Consequence, Consequences } from './consequences.ts';
 
 import type { Cost } from './severity.ts';
 
-/**
- * Parts that a plan starts or stops although neither settings nor power change, because they exited on their own or
- * were stopped.
- */
+/** Parts that a plan starts or stops although neither settings nor power change, because they exited on their own or were stopped. */
 const RUNTIME_PATHS = ['service', 'machine', 'engine', 'cluster'] as const;
 
 /** True for a change of a running part, as opposed to a setting or the power state. */
@@ -17,16 +14,13 @@ export function isRuntimeChange({ path }: Pick<Change, 'path'>): boolean {
 }
 
 export interface RuntimeInput {
-  /** Of the goal after the plan's settings change; its power is the current one. */
+  /** Consequences of the goal after the plan's settings change; its power is the current one. */
   consequences: Consequences;
   /** Settings that the plan changes, whose cost is reported with them. */
   changed: ReadonlySet<ManagedPath>;
 }
 
-/**
- * The parts that have drifted, in start order. Empty while the running state is unknown, because then it is assumed to
- * match.
- */
+/** Returns the parts that have drifted, in start order. Empty while the running state is unknown, because then it is assumed to match. */
 export function runtimeChanges(input: RuntimeInput): Change[] {
   const { goal, observed } = input.consequences;
   if (observed.assumed !== undefined) return [];
@@ -39,12 +33,12 @@ const POWER_COSTS: Record<'started' | 'stopped', Cost> = {
   stopped: { severity: 'restart', reason: 'stops everything that is running' },
 };
 
-/** A change of the backend's power. A start interrupts nothing; a stop counts as `restart`, because it interrupts what runs. */
+/** Returns a change of the backend's power. A start interrupts nothing; a stop counts as `restart`, because it interrupts what runs. */
 export function powerChange(after: 'started' | 'stopped', cost: Cost = POWER_COSTS[after]): Change {
   return { path: 'state', action: 'update', before: after === 'started' ? 'stopped' : 'started', after, ...cost };
 }
 
-/** The restart of a service that was not stopped. What it left may still be running. */
+/** The restart of a service that was not stopped cleanly. Parts that it left may still be running. */
 export const SERVICE_START: Change = {
   path: 'service',
   action: 'update',
@@ -116,7 +110,7 @@ function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined 
   }
 }
 
-/** The parts that run although they should not, in start order. */
+/** Returns the parts that run although they should not, in start order. */
 function stoppedParts({ observed }: Consequences): Change[] {
   const { machine } = observed;
   return [
@@ -146,7 +140,7 @@ function restartChange(path: Part, before: string, reason: string): Change {
   return { path, action: 'update', before, after: 'restarted', severity: 'restart', reason };
 }
 
-/** A part started, or last adjusted, with settings other than those in force. */
+/** Returns the change of a part that was started, or last adjusted, with settings other than those in force. */
 function driftChange(
   path: Part,
   { drift }: Consequence,

@@ -5,7 +5,7 @@ import { copyOfObject } from '../settings/own.ts';
 
 const SECRETS = FIELDS.filter(({ sensitive }) => sensitive).map(({ path }) => path);
 
-/** A copy of settings in which each secret that is set reads `{ "sensitive": true }`. */
+/** Returns a copy of the settings in which each secret that is set reads `{ "sensitive": true }`. */
 export function maskSettings(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);
   for (const path of secretsIn(copy)) setLeaf(copy, path, { sensitive: true } satisfies JsonValue);
@@ -13,8 +13,8 @@ export function maskSettings(settings: JsonObject): JsonObject {
 }
 
 /**
- * A copy of settings without the secrets that are set. Unlike a mask, it is valid as settings: written back, it leaves the secrets as they
- * are.
+ * Returns a copy of the settings without the secrets that are set. Unlike a mask, it is valid as settings: written back, it leaves the secrets as
+ * they are.
  */
 export function settingsWithoutSecrets(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);

@@ -13,7 +13,7 @@ import type { ValidateContext } from '../settings/validate.ts';
 import { isChange, unknownKeys, validate } from '../settings/validate.ts';
 import { blockOf } from './blocks.ts';
 
-/** What a body would do to the settings. */
+/** The effect of a body on the settings. */
 export type Update =
   /** Every problem, one line each; nothing may be changed. */
   | { kind: 'refused'; problems: string[] }
@@ -23,15 +23,15 @@ export type Update =
 export interface UpdateContext {
   driver: DriverInfo & Pick<Driver, 'diskBytes'>;
   host: { platform: Platform; arch: string; osVersion?: string };
-  /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
+  /** Returns the exact versions that the cluster driver offers, or undefined if they are unknown or there is no cluster. */
   kubernetesVersions(): readonly string[] | undefined;
   /** Record of locked fields; without one, locks are not checked. */
   locks?: JsonObject;
-  /** As for the validator. */
+  /** Report only the lock of a changed field that is locked, not the problems of its value. */
   locksFirst?: boolean;
 }
 
-/** The error of a refused write: a heading, which scripts match, and one line per problem. */
+/** Builds the error of a refused write: a heading, which scripts match, and one line per problem. */
 export function updateError(problems: readonly string[], options?: RdErrorOptions): RdError {
   return new RdError(
     'ERR_SETTINGS_INVALID',
@@ -40,7 +40,7 @@ export function updateError(problems: readonly string[], options?: RdErrorOption
   );
 }
 
-/** A write: any version from 1 on, migrated; a version is required. Pure. */
+/** Decides a write. It may have any version from 1 on, which is required, and is migrated. Pure. */
 export function decideUpdate(payload: JsonObject, current: Settings, context: UpdateContext): Update {
   const problem = versionProblem(payload.version);
   if (problem !== undefined) return { kind: 'refused', problems: [problem] };
@@ -49,7 +49,7 @@ export function decideUpdate(payload: JsonObject, current: Settings, context: Up
   return decideProposal(migrated, current, context);
 }
 
-/** A proposal: the newest version or none, and no migration. Pure. */
+/** Decides a proposal. It has the newest version or none, and is not migrated. Pure. */
 export function decideProposal(sent: JsonObject, current: Settings, context: UpdateContext): Update {
   const payload = canonicalize(sent);
   const issues = validate(payload, validateContext(current, context));
@@ -62,7 +62,7 @@ export function decideProposal(sent: JsonObject, current: Settings, context: Upd
   return paths.length === 0 ? { kind: 'unchanged', ignored } : { kind: 'changed', settings, paths, ignored };
 }
 
-/** The facts of this service for the validator. */
+/** Returns this service's facts for the validator. */
 export function validateContext(current: Settings, context: UpdateContext): ValidateContext {
   const { host, locks, locksFirst } = context;
   const kubernetesVersions = context.kubernetesVersions();
@@ -75,7 +75,7 @@ export function validateContext(current: Settings, context: UpdateContext): Vali
   };
 }
 
-/** Fields whose new value the driver cannot give effect to, one line each; the present value is always allowed. */
+/** Lists fields whose new value the driver cannot apply, one line each; the present value is always allowed. */
 function refusals(
   payload: JsonObject,
   current: Settings,

@@ -10,7 +10,7 @@ import { effectsOf, isEnforced, isLive, liveRange, ownerOf, supportOf } from './
 
 /** The inputs to the cost of a change other than the setting itself. */
 export interface Circumstances extends Consequences {
-  /** The settings once every change that is not blocked has been made: those of the goal. */
+  /** The settings of the goal, once every change that is not blocked has been made. */
   desired: Settings;
 }
 
@@ -21,9 +21,9 @@ export interface Cost {
 }
 
 /**
- * The cost of changing a setting. The schema's effect is the default; a function in `EXCEPTIONS` decides where the cost
- * depends on direction, on other settings or on what runs. Changes that are only stored, and changes while nothing runs
- * or everything stops, cost nothing, except for a lower cluster version, which deletes data later.
+ * Returns the cost of changing a setting. The schema's effect is the default; a function in `EXCEPTIONS` decides where
+ * the cost depends on direction, on other settings or on what runs. Changes that are only stored, and changes while
+ * nothing runs or everything stops, cost nothing, except for a lower cluster version, which deletes data later.
  */
 export function costOf(path: ManagedPath, at: Circumstances): Cost {
   const served = SERVICE_REASONS[path];
@@ -50,7 +50,7 @@ const EXCEPTIONS: Partial<Record<ManagedPath, (at: Circumstances) => Cost | unde
   'experimental.virtualMachine.mount.9p.securityModel': optionOf9p,
 };
 
-/** How the service itself uses settings that no running part depends on. */
+/** Reasons for settings that only the service uses, because no running part depends on them. */
 const SERVICE_REASONS: Partial<Record<ManagedPath, string>> = {
   'application.debug': 'the log follows at once',
   'application.extensions.allowed.enabled': 'extensions are held to the list from the next install on',
@@ -62,8 +62,8 @@ const SERVICE_REASONS: Partial<Record<ManagedPath, string>> = {
 };
 
 /**
- * The installed version decides, not the running one: the data stays on disk while the cluster is off, and a lower
- * version deletes it at the next start.
+ * Returns the cost of a version change. The installed version decides, not the running one: the data stays on disk
+ * while the cluster is off, and a lower version deletes it at the next start.
  */
 function clusterVersion(at: Circumstances): Cost | undefined {
   const installed = installedVersion(at.observed);
@@ -82,7 +82,7 @@ function clusterSwitch(at: Circumstances): Cost | undefined {
   return { severity: 'restart', reason: enabled ? 'starts the cluster' : 'stops the cluster' };
 }
 
-/** Cluster options cost nothing while it is off and stays off. */
+/** Returns the cost of a cluster option, which is nothing while the cluster is off and stays off. */
 function clusterOption(at: Circumstances): Cost | undefined {
   return quiet(at) ?? (at.desired.kubernetes.enabled ? undefined : free('the cluster is off'));
 }
@@ -107,13 +107,13 @@ function imagePatterns(at: Circumstances): Cost | undefined {
   return at.desired.containerEngine.allowedImages.enabled ? undefined : free('the list of allowed images is disabled');
 }
 
-/** They can only change together with that type, which a driver may not support: then only the options change. */
+/** Returns the cost of a 9p option. With another mount type it costs nothing: a driver may not support 9p, and then only the options change. */
 function optionOf9p(at: Circumstances): Cost | undefined {
   const { type } = at.desired.virtualMachine.mount;
   return type === '9p' ? undefined : free(`only used by 9p; the mount type is ${type}`);
 }
 
-/** A disk never shrinks. */
+/** Returns the cost of a disk size. A disk never shrinks, so a smaller size costs nothing. */
 function diskSize(at: Circumstances): Cost | undefined {
   const { machine } = at.observed;
   const isLarger = machine.state === 'on' && machine.spec.diskBytes > at.goal.machine.diskBytes;
@@ -140,7 +140,7 @@ function defaultCost(path: ManagedPath, at: Circumstances): Cost {
   };
 }
 
-/** Bounds in bytes would not help the user. */
+/** Describes the restart of a part. Bounds in bytes would not help the user. */
 function restartReason(path: ManagedPath, owner: Part, { observed }: Circumstances): string {
   const { machine } = observed;
   const room =

@@ -13,12 +13,12 @@ export interface SummaryInput {
   unknown?: boolean;
 }
 
-/** Ends the summary of a plan made without an observation. */
+/** The end of the summary of a plan made without an observation. */
 const UNKNOWN = 'what is running is unknown';
 
 /**
- * The totals of a plan and its summary line. A plan costs at most one restart, however many changes need it. "nothing
- * is lost" requires an observation that nothing running is affected; otherwise "no data is deleted".
+ * Returns the totals of a plan and its summary line. A plan costs at most one restart, however many changes need it.
+ * "nothing is lost" requires an observation that nothing running is affected; otherwise "no data is deleted".
  */
 export function summarize({ changes, blastRadius, restart, pending, unknown = false }: SummaryInput): PlanSummary {
   const open = changes.filter((change) => !change.blocked);
@@ -47,7 +47,7 @@ export function summarize({ changes, blastRadius, restart, pending, unknown = fa
   return { ...totals, text: parts.join(', ') };
 }
 
-/** The highest severity; `none` for an empty list. */
+/** Returns the highest severity; `none` for an empty list. */
 function highest(severities: readonly Severity[]): Severity {
   return SEVERITIES.findLast((severity) => severities.includes(severity)) ?? 'none';
 }
@@ -79,7 +79,7 @@ function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The plan with changes before and after its own, and an updated summary. */
+/** Returns the plan with changes before and after its own, and an updated summary. */
 export function extendPlan(
   plan: Plan,
   { before = [], after = [] }: { before?: readonly Change[]; after?: readonly Change[] },

@@ -4,7 +4,7 @@ import type { HistoryEntry } from './history.ts';
 /** Changes that can lead to the deletion of the cluster. */
 const CAUSES: readonly string[] = ['kubernetes.version', 'kubernetes.enabled'];
 
-/** What the history says of data that the loop is about to delete. */
+/** The history's view of data that the loop is about to delete. */
 export interface DueLoss {
   /** The write that led to it; absent if it is not in the history. */
   cause?: HistoryEntry;
@@ -13,18 +13,18 @@ export interface DueLoss {
 }
 
 /**
- * Pure: whether the deletion of the installed cluster is in the history already. A plan and a reset record it before they write; a write
+ * Decides whether the deletion of the installed cluster is already in the history. Pure. A plan and a reset record it before they write; a write
  * without a plan, a start with other settings and a deployment profile do not. `entries`: oldest first.
  */
 export function dueLoss(entries: readonly HistoryEntry[], installed: string): DueLoss {
   const cause = entries.findLast(
     ({ by, changes, loss, outcome }) =>
       outcome?.result !== 'not applied' &&
-      // Restored data is other data, whatever was recorded before.
+      // A restore replaces the data, whatever was recorded before.
       (loss !== undefined || by.how === 'restore' || changes.some(({ path }) => CAUSES.includes(path))),
   );
   const item = deletion(installed);
-  // A plan may add when that happens.
+  // A plan may append when the loss happens.
   const isRecorded = cause?.loss?.items.some((recorded) => recorded.startsWith(item)) ?? false;
   return { ...(cause ? { cause } : {}), isRecorded };
 }

@@ -29,7 +29,7 @@ export type FilesPart = 'path' | 'autostart' | 'docker' | 'kube';
 
 /** The observed state of the user's files. */
 export interface UserFileFacts {
-  /** What the service last applied; absent before the first time. */
+  /** The content that the service last applied; absent before the first time. */
   done?: Partial<DesiredFiles>;
   /** The port of our cluster in the user's kubeconfig; absent if it is not there. */
   kubePort?: number;
@@ -38,12 +38,12 @@ export interface UserFileFacts {
     path: Record<DesiredFiles['path'], readonly UserFileChange[]>;
     autostart: Record<'on' | 'off', readonly UserFileChange[]>;
     docker: Record<DesiredDockerContext['context'], readonly UserFileChange[]>;
-    /** `renewed`: for a cluster with other keys, or at another port. */
+    /** `renewed`: for a cluster with different keys, or at another port. */
     kube: Record<'present' | 'renewed' | 'removed', readonly UserFileChange[]>;
   };
 }
 
-/** The part that depends on the settings alone. */
+/** Returns the part of the desired files that depends only on the settings. */
 export function desiredFilesOf({ application, containerEngine, kubernetes }: Settings): DesiredFiles {
   return {
     path: application.pathManagementStrategy,
@@ -53,7 +53,7 @@ export function desiredFilesOf({ application, containerEngine, kubernetes }: Set
   };
 }
 
-/** The parts that need applying. A plan lists them and the service applies them, so the two cannot disagree. */
+/** Lists the parts that need applying. A plan lists them and the service applies them, so the two cannot disagree. */
 export function dueParts(desired: DesiredFiles, done: Partial<DesiredFiles> | undefined): FilesPart[] {
   const due: Record<FilesPart, boolean> = {
     path: desired.path !== done?.path,
@@ -70,7 +70,7 @@ const PARTS: readonly FilesPart[] = ['path', 'autostart', 'docker', 'kube'];
 /** Whether a plan starts the cluster, and whether it is the existing one. */
 type ClusterStart = 'none' | 'same' | 'new';
 
-/** The cluster start that a plan causes. */
+/** Returns the cluster start that a plan causes. */
 export function clusterStart({ goal, observed, cluster }: Consequences): ClusterStart {
   if (!goal.on || !goal.cluster) return 'none';
   const { state } = observed.cluster;
@@ -78,7 +78,7 @@ export function clusterStart({ goal, observed, cluster }: Consequences): Cluster
   return state === 'running' && !cluster.mustStop ? 'none' : 'same';
 }
 
-/** The user's files that change on the way to these settings and this power; unchanged ones are omitted. */
+/** Returns the changes of user files on the way to these settings and this power, without unchanged ones. */
 export function userFilesOf(
   facts: UserFileFacts | undefined,
   { settings, on, cluster }: { settings: Settings; on: boolean; cluster: ClusterStart },

@@ -4,7 +4,7 @@ import type { Observed } from '../plan/backend.ts';
 import { type Step, stepName } from './step.ts';
 
 export const MINUTE_MS = 60_000;
-/** How long a started cluster may take to answer. */
+/** Milliseconds that a started cluster may take to answer. */
 export const CLUSTER_ANSWER_MS = 10 * MINUTE_MS;
 
 const FIRST_MS = 500;
@@ -17,12 +17,12 @@ const MAX_SUCCESSES = 3;
 
 /** The last failure, and whether it will be retried. */
 export interface Failure {
-  /** Name of the step, or `observation`. */
+  /** Name of the failed step, or `observation`. */
   what: string;
   error: RdError;
   /** Consecutive failures. */
   attempts: number;
-  /** Nothing is retried until the desired state changes. */
+  /** No retries until the desired state changes. */
   terminal: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Attempts {
    */
   failed(what: string, error: RdError, spent?: Spent): Failure;
   succeeded(what: string): void;
-  /** An error if a step has succeeded so often that repeating it now would be a hot loop; a pause is due then. */
+  /** Returns an error if a step has succeeded so often that repeating it now would be a hot loop; a pause is due then. */
   hotLoopError(what: string): RdError | undefined;
   forget(): void;
 }
@@ -64,7 +64,7 @@ export function createAttempts(): Attempts {
     hotLoopError(what) {
       const count = successes.get(what) ?? 0;
       if (count < MAX_SUCCESSES) return undefined;
-      // After the pause it is performed once more.
+      // After the pause, the step may be performed once more.
       successes.set(what, MAX_SUCCESSES - 1);
       return new RdError('ERR_DRIVER_FAILED', `${what} succeeded ${MAX_SUCCESSES} times and is due again.`, {
         advice: 'Check the service log: what was started did not stay up.',
@@ -79,21 +79,22 @@ export function createAttempts(): Attempts {
 }
 
 /**
- * Milliseconds until the next attempt: doubling from half a second to at most half a minute, with jitter between half
- * and all of that, so that several waiters do not retry in step. `random` is in [0, 1).
+ * Returns the milliseconds until the next attempt: doubling from half a second to at most half a minute, with jitter
+ * between half and all of that, so that several waiters do not retry in step. `random` is in [0, 1).
  */
 export function backoffMs(attempts: number, random: () => number): number {
   const whole = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.max(0, attempts - 1));
   return Math.round(whole * (0.5 + random() / 2));
 }
 
-/** What the loop leaves alone after a terminal failure: the failed step, and what it left behind. */
+/** The work that the loop leaves alone after a terminal failure: the failed step, and anything it left behind. */
 export interface GivenUp {
   /** A failure has ended the attempts; `step` is the failed one, if it was a step. */
   begin(step: Step | undefined, seen: Observed | undefined): void;
   /**
-   * Called with each observation since; true when the due step is due for another reason. The first observation shows
-   * what the failure left behind. Nothing that is on is ever stopped for such a reason: it may be all that still works.
+   * Called with each later observation. Returns true if the step is due for another reason than the failure. The first
+   * observation shows the state that the failure left. Nothing that is on is ever stopped for such a reason: it may be
+   * all that still works.
    */
   isUnrelated(step: Step | undefined, seen: Observed): boolean;
 }
@@ -119,7 +120,7 @@ export function createGivenUp(): GivenUp {
   };
 }
 
-/** A machine is adjusted for varying reasons. */
+/** Returns the reason that a step is due. A machine is adjusted for varying reasons. */
 function reasonOf(step: Step, seen: Observed | undefined): string {
   const repair = step.part === 'machine' && seen?.machine.state === 'on' ? seen.machine.repair : undefined;
   return `${stepName(step)} ${repair ?? ''}`;
@@ -134,9 +135,9 @@ export const CLUSTER_ANSWER = 'cluster answer';
 
 /** Measures how long a started cluster has not answered. */
 export interface ClusterWait {
-  /** Called with every observation of such a cluster, and why it is not ready. Returns an error once it has taken too long. */
+  /** Called with every observation of a cluster that is not ready, with the reason. Returns an error once it has taken too long. */
   look(reason?: string): RdError | undefined;
-  /** It answered, or its time starts over. */
+  /** Resets the wait, because the cluster answered or its time starts over. */
   forget(): void;
 }
 
@@ -158,7 +159,7 @@ export function createClusterWait(clock: Clock): ClusterWait {
   };
 }
 
-/** `10 minutes`, `30 seconds`. */
+/** Formats `10 minutes` or `30 seconds`. */
 export function minutesText(ms: number): string {
   return ms < MINUTE_MS ? `${ms / 1000} seconds` : `${ms / MINUTE_MS} minutes`;
 }

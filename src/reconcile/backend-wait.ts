@@ -48,7 +48,11 @@ export function statusMatches(
   });
 }
 
-/** As `statusMatches`, with a time limit. @returns false when it passes. */
+/**
+ * Waits until the status matches, with a time limit.
+ * @returns false when the limit passes.
+ * @throws RdError `ERR_CANCELLED` by the signal.
+ */
 export async function statusMatchesInTime(
   controllers: Pick<Controllers, 'status' | 'onChange'>,
   is: (status: LoopStatus) => boolean,
@@ -77,12 +81,12 @@ function cancelledError(): RdError {
   return new RdError('ERR_CANCELLED', OPERATION_CANCELED);
 }
 
-/** The reason for a failure, as the status gives it. */
+/** Returns the reason for a failure, as given by the status. */
 export function failureOf({ conditions }: LoopStatus): string {
   return conditions.find(({ type }) => type === 'Converged')?.message ?? 'the status says why';
 }
 
-/** What a backend that has not converged waits for, as `start --wait` names it: a part before the whole. */
+/** Returns the part that a backend that has not converged is waiting for, as `start --wait` names it: a part before the whole. */
 export function missingIn({ conditions }: Pick<LoopStatus, 'conditions'>): string {
   const open = conditions.filter(({ concern }) => concern !== 'none');
   const { type, reason, message } = open.find((each) => each.type !== 'Converged') ?? open[0] ?? {};
@@ -110,7 +114,7 @@ export interface BackendRest {
 
 export interface BackendRestInput {
   controllers: Pick<Controllers, 'status' | 'onChange' | 'look'>;
-  /** As `Maintenance`. */
+  /** The part of `Maintenance` that is needed here. */
   maintenance: { heldBy(): string | undefined; readonly idle: boolean };
   desired(): Desired;
   log: LogFile['write'];
@@ -120,7 +124,7 @@ export interface BackendRestInput {
 
 const MINUTE = 60_000;
 const BEGIN_LIMIT = 2 * MINUTE;
-/** Also the limit of `start --wait`. */
+/** Time limit of `end` and of `start --wait`, in milliseconds. */
 export const END_LIMIT = 10 * MINUTE;
 
 export function createBackendRest(input: BackendRestInput): BackendRest {
@@ -167,12 +171,12 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
   };
 }
 
-/** No transition is in progress. */
+/** True if no transition is in progress. */
 function isSettled({ converged, backendState }: LoopStatus): boolean {
   return converged || backendState === 'STOPPED' || backendState === 'ERROR';
 }
 
-/** A failed backend can be stopped like any other. */
+/** True if no start or stop is in progress. A failed backend can be stopped like any other. */
 function isAtRest({ backendState }: LoopStatus): boolean {
   return backendState !== 'STARTING' && backendState !== 'STOPPING';
 }

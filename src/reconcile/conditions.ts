@@ -91,7 +91,7 @@ export const CONDITION_REASONS = {
 /** The reasons of a condition. */
 type ReasonOf<T extends ConditionType> = keyof (typeof CONDITION_REASONS)[T] & string;
 
-/** Status, concern and sentence of a reason. */
+/** Returns the status, concern and sentence of a reason. */
 function meaningOf<T extends ConditionType>(type: T, reason: ReasonOf<T>): Meaning {
   const reasons: Record<string, Meaning> = CONDITION_REASONS[type];
   return reasons[reason] ?? { status: 'Unknown', concern: 'attention', meaning: reason };
@@ -99,7 +99,7 @@ function meaningOf<T extends ConditionType>(type: T, reason: ReasonOf<T>): Meani
 
 /** The inputs to the conditions. */
 export interface ConditionInput {
-  /** Of the last observation; undefined until the first successful one. */
+  /** Consequences of the last observation; undefined until the first successful one. */
   consequences: Consequences | undefined;
   /** The driver has a cluster. */
   hasCluster: boolean;
@@ -112,7 +112,7 @@ export interface ConditionInput {
   hold?: Hold;
 }
 
-/** The four conditions, in order. A transition time is kept while the status stays the same. */
+/** Returns the four conditions, in order. A transition time is kept while the status stays the same. */
 export function conditionsOf(input: ConditionInput, previous: readonly Condition[]): Condition[] {
   return [
     condition('MachineReady', machineReason(input), input, previous),

@@ -3,7 +3,7 @@ import { type DesiredBackend, type Goal, goalOf, type Observed } from '../plan/b
 import type { Failure } from './attempts.ts';
 import type { Condition, StatusDocument } from './status.gen.ts';
 
-/** What the controllers converge to. `generation` increases by one with every accepted change. */
+/** The state that the controllers converge to. `generation` increases by one with every accepted change. */
 export interface Desired extends DesiredBackend {
   generation: number;
   /** Only set by the service's maintenance; the desired power is kept beside it. */
@@ -14,33 +14,33 @@ export interface Desired extends DesiredBackend {
 export interface Controllers {
   /** Replaces the desired state and wakes the loop without waiting. `status()` is not ready from here on if work is due. */
   desire(next: Desired): void;
-  /** Ends a pause: what the loop waited for may be there. */
+  /** Ends a pause, because the condition that the loop waits for may be met. */
   wake(): void;
-  /** Gives the desired state another number; work, pauses and failures go on as they are. */
+  /** Gives the desired state another generation; work, pauses and failures continue unchanged. */
   renumber(generation: number): void;
-  /** The last observation, with the conditions and their generation. */
+  /** Returns the last observation, with the conditions and their generation. */
   status(): LoopStatus;
-  /** The state that plans are based on: the last observation, with a running start counted as done. */
+  /** Returns the state that plans are based on: the last observation, with a running start counted as done. */
   observed(): Observed;
   /**
    * Observes everything now, and resolves when done: `observed()` is then newer than the call. The observation leads to
-   * no step, and waits for a running one. False when it failed, the signal aborted or the loop has ended; what is known
-   * is then older. With `patience` a failed observation is retried, unless the loop has given up.
+   * no step, and waits for a running one. Resolves with false if it failed, the signal aborted or the loop has ended;
+   * the known state is then older. With `patience` a failed observation is retried, unless the loop has given up.
    */
   look(signal: AbortSignal, patience?: 'until it succeeds'): Promise<boolean>;
   /**
    * Resolves after the first observation, successful or not, or when the signal aborts. Until then a plan would miss
-   * what survived the last service, and promise too much.
+   * parts that survived the last service, and promise too much.
    */
   firstLook(signal: AbortSignal): Promise<unknown>;
-  /** What an observation would have to wait for now, as a clause: a step, or a driver that is slow. */
+  /** Returns the reason that an observation would have to wait now, as a clause: a step, or a slow driver. Undefined if it would not. */
   waitingFor(): string | undefined;
   /**
    * Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts; for a service that
    * ends, when the backend is off.
    */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
-  /** The failure that the loop has given up on, while the state is `ERROR`; also the end of a part that keeps ending. */
+  /** Returns the failure that the loop has given up on, while the state is `ERROR`, or that of a part that keeps ending. */
   failure(): Pick<Failure, 'what' | 'error'> | undefined;
   /** Calls back after every pass that changed the status. Returns the unsubscribe function. */
   onChange(listener: (status: LoopStatus) => void): () => void;
@@ -68,7 +68,7 @@ export interface LoopStatus
     | 'cluster'
     | 'phases'
   > {
-  /** Since the service started. */
+  /** Counted since the service started. */
   counters: Omit<StatusDocument['counters'], 'settingsPuts' | 'settingsWrites'>;
 }
 
@@ -79,15 +79,15 @@ export interface LoopStatus
  */
 export interface Hold {
   keep: 'off' | 'cluster reset' | 'as it is';
-  /** A sentence for display: the reason, and what ends it. */
+  /** A sentence for display: the reason, and the event that ends the hold. */
   reason: string;
-  /** No operation will end it: it needs user action, and a restart of the service. */
+  /** No operation will end the hold: it needs user action, and a restart of the service. */
   damaged?: true;
-  /** The service ends, and the backend with it. */
+  /** The service is ending, and the backend with it. */
   stopping?: true;
 }
 
-/** The goal: the desired state, or what the hold permits. `before`: the goal until now. */
+/** Returns the goal: the desired state, or the part of it that the hold permits. `before`: the goal until now. */
 export function heldGoal({ hold, ...desired }: Desired, driver: DriverInfo, before?: Goal): Goal {
   if (!hold) return goalOf(desired, driver);
   if (hold.keep === 'as it is') return before ?? goalOf(desired, driver);

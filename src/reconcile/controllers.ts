@@ -28,14 +28,14 @@ export interface ControllersInput {
   driver: Driver;
   desired: Desired;
   clock: Clock;
-  /** In [0, 1); adds jitter to retries. */
+  /** Returns a number in [0, 1), which adds jitter to retries. */
   random: () => number;
   log: DriverContext['log'];
   /** Throws when the backend must not be touched now. */
   check?(): void;
-  /** Whether the data of the installed cluster may be deleted now, where nothing but its version demands it. If not, `wake` follows. */
+  /** True if the data of the installed cluster may be deleted now, when only its version demands it. If not, `wake` follows. */
   mayDelete?(installed: string): boolean;
-  /** Whether to give up on a failed step that would be retried. `ms`: how long this attempt took. */
+  /** True to give up on a failed step that would be retried. `ms`: how long this attempt took. */
   givesUp?(failure: Failure, ms: number): boolean;
 }
 
@@ -74,7 +74,7 @@ export function createControllers({
   let underway: { step: Step; abort: AbortController } | undefined;
   /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
-  /** What was last worked on; anything that ran before the service started is assumed to be as desired initially. */
+  /** The desired state last worked on; anything that ran before the service started is assumed to be as desired initially. */
   let last: DesiredBackend = { ...initial };
   /** The current desired state has been observed since it was set. */
   let fresh = false;
@@ -86,7 +86,7 @@ export function createControllers({
   let nudged = false;
   let pause: AbortController | undefined;
   let compared: Consequences | undefined;
-  /** Since when every observation has found nothing to do. */
+  /** Since when every observation has found nothing to do, in milliseconds since 1970. */
   let calmSince: number | undefined;
   const observer = createObserver({ driver, clock, check, closing: closing.signal, wake: () => pause?.abort() });
   const reports = createReports(snapshot([]));
@@ -153,7 +153,7 @@ export function createControllers({
     }
   }
 
-  /** One observation and at most one step. Returns the milliseconds until the next pass. */
+  /** Makes one observation and performs at most one step. Returns the milliseconds until the next pass. */
   async function pass(): Promise<number> {
     let now: Observed;
     try {
@@ -187,7 +187,7 @@ export function createControllers({
     return act(step, now);
   }
 
-  /** The last observation, or the assumed state. */
+  /** Returns the last observation, or the assumed state. */
   function known(): Observed {
     const seen = observer.seen();
     const reason = observer.unknownReason();
@@ -221,7 +221,7 @@ export function createControllers({
     }
     const phase = phases.begin(stepName(step));
     publish();
-    // A change of the desired state, or closing, waits for one limit at most.
+    // A change of the desired state, or closing, waits for one time limit at most.
     const mayExtend = () => !nudged && !closing.signal.aborted;
     const onWait = (what: string) => {
       phase.waitsFor(what);
@@ -277,7 +277,7 @@ export function createControllers({
     return IDLE_MS;
   }
 
-  /** Milliseconds to wait before what has ended is started again. */
+  /** Returns the milliseconds to wait before a part that has ended is started again. */
   function afterEnd({ part, ms, times, pauseMs, error }: End, step: Step): number {
     const generation = desired.generation;
     log('warn', 'a part ended that was not stopped', { part, ranMs: ms, times, pauseMs, generation });
@@ -332,7 +332,7 @@ export function createControllers({
     );
   }
 
-  /** Computed once for each goal and observation. */
+  /** Returns the consequences, computed once for each goal and observation. */
   function compare(seen: Observed): Consequences {
     if (compared?.goal !== goal || compared.observed !== seen) compared = consequencesOf(goal, seen, driver);
     return compared;

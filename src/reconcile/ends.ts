@@ -3,38 +3,38 @@ import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/backend.ts';
 import type { Step } from './step.ts';
 
-/** A part that ran this long did not end because it cannot run, in milliseconds. */
+/** A part that has run this long is able to run, so that its end is not held against it. In milliseconds. */
 export const STABLE_MS = 60_000;
-/** Ends in a row that are no accident. */
+/** Consecutive ends that are no longer an accident. */
 export const MANY_ENDS = 3;
-/** The first pause before a part that keeps ending is started once more; it doubles with each end, up to the longest. */
+/** Shortest and longest pause before a part that keeps ending is started once more, in milliseconds; the pause doubles with each end. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
 
 type Part = Step['part'];
 
-/** Each part takes those after it with it. */
+/** The end of a part ends those after it. */
 const PARTS: readonly Part[] = ['machine', 'engine', 'cluster'];
 
-/** A part ended that nobody had stopped. */
+/** The end of a part that nobody had stopped. */
 export interface End {
   part: Part;
-  /** How long it had run, as far as known. */
+  /** How long the part had run, in milliseconds, as far as known. */
   ms: number;
-  /** How often it has ended within `STABLE_MS` of its start, in a row. */
+  /** Consecutive ends of the part within `STABLE_MS` of its start. */
   times: number;
-  /** How long to wait before it is started again. */
+  /** Pause before the part is started again, in milliseconds. */
   pauseMs: number;
   error: RdError;
 }
 
-/** Counts parts that end by themselves. */
+/** Counts parts that end on their own. */
 export interface Ends {
-  /** Called with every observation and the step that it leads to. An end is returned once. */
+  /** Called with every observation and the step that it leads to. Returns each end once. */
   look(seen: Observed, next: Step | undefined): End | undefined;
-  /** A step was carried out: what it stopped has not ended by itself. */
+  /** Records a completed step: the parts that it stopped have not ended on their own. */
   done(step: Step, before: Observed): void;
-  /** What ended before the desired state changed is not counted on. */
+  /** Resets the counts: ends before a change of the desired state do not count. */
   forget(): void;
 }
 
@@ -85,7 +85,7 @@ function isUp(part: Part, seen: Observed): boolean {
   }
 }
 
-/** What does not answer is stopped because it has failed. */
+/** True for a part that runs and answers. One that does not answer is stopped because it has failed. */
 function isWell(part: Part, { machine, engines, cluster }: Observed): boolean {
   switch (part) {
     case 'machine':

@@ -4,13 +4,13 @@ import type { LogFile } from '../os/log-file.ts';
 import { waitForConfirmedStatus } from './backend-wait.ts';
 import type { Controllers, Desired, Hold, LoopStatus } from './contract.ts';
 
-/** What work on the data of the stopped backend may use. */
+/** The operations available to work on the data of the stopped backend. */
 export interface MaintenanceWork {
   /** Aborted by the caller's signal, and when the service stops. */
   signal: AbortSignal;
-  /** Reported from now on by `doing`, and in the condition `Converged` of a held backend: `copying 1.2 GiB`. */
+  /** Sets the activity that `doing` and the condition `Converged` of a held backend report from now on: `copying 1.2 GiB`. */
   progress(doing: string): void;
-  /** Has the loop delete the data of the cluster; the rest of the backend runs from then on. */
+  /** Makes the loop delete the data of the cluster; the rest of the backend runs from then on. */
   resetCluster(): Promise<void>;
   /** Keeps the backend off after the work until the service restarts, because its data is incomplete. */
   keepOff(reason: string): void;
@@ -18,7 +18,7 @@ export interface MaintenanceWork {
 
 /** The lock file, which shows other programs that the backend is being worked on. */
 export interface MaintenanceLock {
-  /** The file exists, whatever its content. */
+  /** True if the file exists, whatever its content. */
   isHeld(): Promise<boolean>;
   /** Creates the file. @throws RdError `ERR_BACKEND_LOCKED` when it already exists, `ERR_IO`. */
   take(action: string): Promise<void>;
@@ -26,10 +26,10 @@ export interface MaintenanceLock {
   release(): Promise<void>;
 }
 
-/** What work beside the running backend may use. */
+/** The operations available to work beside the running backend. */
 type LiveWork = Pick<MaintenanceWork, 'signal' | 'progress'>;
 
-/** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
+/** Keeps the backend stopped while something works on its data, and holds the lock file of the compatible tool meanwhile. */
 export interface Maintenance {
   /**
    * Takes the lock file, stops the backend, does the work, and lets the backend converge to the desired state. Settings and power that are
@@ -39,16 +39,17 @@ export interface Maintenance {
    */
   run<T>(action: string, signal: AbortSignal, work: (work: MaintenanceWork) => Promise<T>): Promise<T>;
   /**
-   * Takes the lock file and does the work while the backend keeps running as it is. Settings and power that are written meanwhile take
-   * effect after it.
-   * @throws RdError `ERR_BACKEND_LOCKED` as `run`, `ERR_CANCELLED` by the signal, and what the work throws.
+   * Takes the lock file and does the work while the backend keeps running as it is. Settings and power that are written meanwhile take effect after
+   * it.
+   * @throws RdError `ERR_BACKEND_LOCKED` when the lock file exists or other work is in progress, `ERR_CANCELLED` by the signal, and any error that
+   * the work throws.
    */
   runLive<T>(action: string, signal: AbortSignal, work: (work: LiveWork) => Promise<T>): Promise<T>;
   /** Passes the desired state from the store to the controllers, with the hold in force. */
   desire(next: Desired): void;
-  /** Why the backend is kept off now: a sentence for people. */
+  /** Returns the reason that the backend is kept off now: a sentence for people. */
   heldBy(): string | undefined;
-  /** The current activity: a sentence for people. */
+  /** Returns the current activity: a sentence for people. */
   doing(): string | undefined;
   /** The backend never runs in this service. */
   readonly idle: boolean;
@@ -59,22 +60,22 @@ export interface Maintenance {
 export interface MaintenanceInput {
   lock: MaintenanceLock;
   controllers: Pick<Controllers, 'desire' | 'status' | 'look' | 'onChange'>;
-  /** The latest desired state of the store. */
+  /** Returns the latest desired state of the store. */
   desired(): Desired;
   clock: Clock;
   log: LogFile['write'];
   /** Called when work has begun, and when it has ended; `error`: it failed. */
   onWork?(work: { action: string; state: 'begun' | 'ended'; error?: string }): void;
-  /** In force whenever no other hold is: the service exists only for maintenance. */
+  /** In force when no other hold is: the service exists only for maintenance. */
   idle?: Hold;
   /** In force from the start: with `lock` while the lock file exists, with `service` until the service ends. */
   initialHold?: { hold: Hold; lasts: 'lock' | 'service' };
 }
 
-/** How often to check whether a lock found at the start is gone. */
+/** Interval of checks whether a lock found at the start is gone, in milliseconds. */
 const POLL_MS = 1000;
 
-/** The hold for a lock file found at the start. */
+/** Returns the hold for a lock file found at the start. */
 export function holdOfLock(action: string | undefined): Hold {
   const who = action === undefined ? 'its lock file is there' : `its lock file says: ${action}`;
   return {

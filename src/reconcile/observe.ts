@@ -15,8 +15,8 @@ export async function observe(driver: Driver, signal: AbortSignal, how: Look = '
 }
 
 /**
- * `observe` with a limit: a program that accepts a connection and never answers must not block the
- * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts. `timedOut` is called at the limit.
+ * Observes all parts within a time limit: a program that accepts a connection and never answers must not block the
+ * loop. Throws `ERR_DRIVER_FAILED` at the limit, and when the signal aborts. `timedOut` is called at the limit.
  */
 async function observeInTime(
   { driver, clock, how }: Pick<ObserverInput, 'driver' | 'clock'> & { how: Look },
@@ -57,11 +57,11 @@ function rejectOnAbort(signal: AbortSignal, text: string): Promise<never> {
 export interface Observer {
   /** Observes everything now. Throws the drivers' errors, and `ERR_DRIVER_FAILED` when interrupted. */
   look(): Promise<Observed>;
-  /** An observation was requested or is due. */
+  /** True if an observation was requested or is due. */
   waiting(): boolean;
   /** Interrupts a running observation, because another follows at once; its callers get that one. */
   interrupt(): void;
-  /** The last successful observation. */
+  /** Returns the last successful observation. */
   seen(): Observed | undefined;
   /**
    * Requests an observation. True once one that began after the call has succeeded; false when it failed, the signal
@@ -70,13 +70,13 @@ export interface Observer {
   request(signal: AbortSignal, mayRetry: () => boolean): Promise<boolean>;
   /** An observed part may have exited: an observation is due at once. */
   markStale(): void;
-  /** A part may have exited since the last successful observation began, so it is stale. */
+  /** True if a part may have exited since the last successful observation began. */
   isStale(): boolean;
-  /** Why the current state is unknown, as a clause; undefined after a successful observation. */
+  /** Returns the reason that the current state is unknown, as a clause, or undefined after a successful observation. */
   unknownReason(): string | undefined;
-  /** What a running observation is waiting for, as a clause. */
+  /** Describes what a running observation is waiting for, as a clause. */
   waitingFor(): string | undefined;
-  /** There will be no more observations. */
+  /** Ends the observer: there will be no more observations. */
   end(): void;
 }
 
@@ -85,7 +85,7 @@ export interface ObserverInput {
   clock: Clock;
   /** Throws when the backend must not be observed now. */
   check(): void;
-  /** Ends everything. */
+  /** Aborts when the loop ends. */
   closing: AbortSignal;
   /** Called when an observation is requested or due. */
   wake(): void;
@@ -152,7 +152,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
     interrupt: () => running?.abort(),
     async look() {
       const abort = new AbortController();
-      // Not `AbortSignal.any`: Node 20 never forgets what that has made of a signal that lives on, and there is a look every few seconds.
+      // Not `AbortSignal.any`: Node 20 never forgets the signals derived from a long-lived one, and there is a look every few seconds.
       const either = new AbortController();
       const giveUp = () => either.abort();
       for (const signal of [abort.signal, closing]) signal.addEventListener('abort', giveUp, { once: true });
@@ -162,7 +162,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
       const pending = next;
       if (!ended) next = pendingObservation();
       const known = exits;
-      // What somebody asked for, such as a plan, names what runs now.
+      // An observation that somebody requested, for example for a plan, names the running containers; a routine one does not.
       const how = pending.callers > 0 || seen === undefined ? 'full' : 'routine';
       isDue = false;
       try {
@@ -194,9 +194,9 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
 
 /** An observation to come, for the callers that requested it. */
 interface PendingObservation {
-  /** Whether it succeeded. */
+  /** True if the observation succeeded. */
   result: Promise<boolean>;
-  /** An interrupted one ends with the result of the next. */
+  /** Ends the observation. An interrupted one ends with the result of the next. */
   end(result: boolean | Promise<boolean>): void;
   callers: number;
 }
@@ -216,34 +216,37 @@ const TIMES_THE_USUAL = 10;
 /** Observations in the median of the usual duration. */
 const REMEMBERED = 9;
 
-/** What a slow computer was seen to need. Milliseconds. */
+/** Observation times on this computer, in milliseconds. */
 export interface LookHistory {
   /** Durations of the last successful observations, newest last. */
   durations: readonly number[];
-  /** Observations that have reached their limit since. */
+  /** Observations since then that reached their limit. */
   timeouts: number;
 }
 
 export const NO_LOOKS: LookHistory = { durations: [], timeouts: 0 };
 
-/** Pure. The history after an observation that took this long, or reached its limit. */
+/** Returns the history after an observation that took this long, or reached its limit. Pure. */
 export function withLook({ durations, timeouts }: LookHistory, look: number | 'timed out'): LookHistory {
   if (look === 'timed out') return { durations, timeouts: timeouts + 1 };
   return { durations: [...durations, look].slice(-REMEMBERED), timeouts: 0 };
 }
 
-/** Pure. Ten times the usual duration; twice as long after each timeout, so that a computer that has become slow is not given up. */
+/**
+ * Returns the limit of the next observation: ten times the usual duration, within bounds, and doubled after each timeout, so that the loop does not
+ * give up on a computer that has become slow. Pure.
+ */
 export function lookLimitMs(history: LookHistory): number {
   const least = Math.max(LOOK_LIMIT_MS, TIMES_THE_USUAL * (usualMs(history) ?? 0));
   return Math.min(LONGEST_MS, least * 2 ** history.timeouts);
 }
 
-/** Pure. `no response within 30 seconds, where 3 are usual` */
+/** Formats `no response within 30 seconds, where 3 are usual`. Pure. */
 export function timeoutText(history: LookHistory): string {
   return `no response within ${seconds(lookLimitMs(history))} seconds${usualText(history)}`;
 }
 
-/** Pure. `the driver has not answered for 12 seconds, where 3 are usual` */
+/** Formats `the driver has not answered for 12 seconds, where 3 are usual`. Pure. */
 export function waitingText(ms: number, history: LookHistory): string {
   return `the driver has not answered for ${seconds(ms)} seconds${usualText(history)}`;
 }

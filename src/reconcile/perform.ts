@@ -5,7 +5,7 @@ import { installedVersion, type Observed } from '../plan/backend.ts';
 import { MINUTE_MS, minutesText, type Spent } from './attempts.ts';
 import { type Step, type StepName, stepName } from './step.ts';
 
-/** Dispatches a step to its driver; throws the driver's errors. `progress`, `onWait`: as the driver's. */
+/** Dispatches a step to its driver and passes on `progress` and `onWait`; throws the driver's errors. */
 async function perform(
   step: Step,
   seen: Observed,
@@ -50,7 +50,7 @@ async function chosenVersion(spec: ClusterSpec, seen: Observed, driver: Driver, 
   });
 }
 
-/** A driver's error, prefixed with the step. Anything but an `RdError` is a bug and becomes `ERR_INTERNAL`. */
+/** Returns a driver's error, prefixed with the step. Anything but an `RdError` is a bug and becomes `ERR_INTERNAL`. */
 export function failureOf(what: string, driver: Driver, error: unknown): RdError {
   const text = messageOf(error);
   const known = error instanceof RdError ? error : undefined;
@@ -68,14 +68,14 @@ export interface PerformInput {
   clock: Clock;
   /** Cancels the step; also aborted here on timeout. */
   abort: AbortController;
-  /** Whether a step that reports progress may extend its limit. */
+  /** True if a step that reports progress may extend its limit. */
   mayExtend(): boolean;
-  /** Called with what the step waits for. */
+  /** Called with the reason for a wait, as a clause. */
   onWait(what: string): void;
 }
 
 /**
- * How a step ended. `spent` counts a cancelled one with its whole limit. `dropped`: cancelled by the caller, and over.
+ * The end of a step. `spent` counts a cancelled one with its whole limit. `dropped`: cancelled by the caller, and over.
  * `stuck`: cancelled and still running after the grace period; `over` resolves when it has ended after all, and until
  * then its state is unknown.
  */
@@ -142,7 +142,9 @@ function waitForAbort(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** `cause`: the driver's error on cancellation. If it has advice, it knows how far the step got. */
+/**
+ * Returns the error of a step that exceeded its limit. `cause`: the driver's error on cancellation. If it has advice, it knows how far the step got.
+ */
 function tooLate(what: string, limit: number, driver: Driver, cause: unknown): RdError {
   const text = `${what} ${minutesText(limit)} with the ${driver.name} driver and was canceled`;
   if (cause instanceof RdError && cause.code === 'ERR_CANCELLED' && cause.advice !== undefined) {

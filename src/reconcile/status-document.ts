@@ -7,10 +7,10 @@ export type { ApplyReply } from '../plan/apply.gen.ts';
 export type { KeptStatus } from '../plan/kept.gen.ts';
 export type { ApplyStep, ApplyWork, StatusDocument, TransactionReport } from './status.gen.ts';
 
-/** Requests that write settings since the service started, and those that changed one. */
+/** Counts the requests that write settings since the service started, and those that changed one. */
 export type WriteCounters = Pick<StatusDocument['counters'], 'settingsPuts' | 'settingsWrites'>;
 
-/** Pure. Adds to the ports of a machine the container that publishes each, as far as engines know it and the machine does not. */
+/** Adds to the ports of a machine the container that publishes each, as far as engines know it and the machine does not. Pure. */
 export function withContainers(ports: readonly PublishedPort[], engines: LoopStatus['engines']): PublishedPort[] {
   const names = new Map(
     Object.values(engines).flatMap((engine) =>
@@ -21,7 +21,7 @@ export function withContainers(ports: readonly PublishedPort[], engines: LoopSta
   );
   return ports.map(({ protocol, port, state, ...rest }) => {
     const name = names.get(`${protocol} ${port}`);
-    // A member in the middle: the order is that of the document.
+    // In the middle, because members keep the order of the document.
     return { protocol, port, state, ...(name === undefined ? {} : { claimedBy: `container ${name}` }), ...rest };
   });
 }

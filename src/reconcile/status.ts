@@ -6,7 +6,7 @@ import { type ConditionInput, conditionsOf } from './conditions.ts';
 import type { BackendState, Desired, LoopStatus, Phase } from './contract.ts';
 import { isReady, nextStep, type Step } from './step.ts';
 
-/** What the loop knows when it reports. */
+/** The facts that a report of the loop is made of. */
 export interface LoopFacts extends Pick<ConditionInput, 'consequences' | 'failure'> {
   desired: Desired;
   goal: Goal;
@@ -22,7 +22,7 @@ export interface LoopFacts extends Pick<ConditionInput, 'consequences' | 'failur
   counters: LoopStatus['counters'];
 }
 
-/** Pure. `previous`: the conditions of the last report. */
+/** Returns the report of the loop. `previous`: the conditions of the last report. Pure. */
 export function loopStatus(facts: LoopFacts, previous: LoopStatus['conditions']): LoopStatus {
   const { desired, driver, consequences, failure, underway } = facts;
   const conditions = conditionsOf(
@@ -51,9 +51,9 @@ export function loopStatus(facts: LoopFacts, previous: LoopStatus['conditions'])
 }
 
 /**
- * The value of `GET /v1/backend_state`. A function of goal and observation, so it leaves the ready states as soon as a
- * restart is due, before the first step; stored-only and live changes never leave them. A restart shows `STOPPING`,
- * then `STARTING`. A backend that is up for another purpose than the desired one is not ready.
+ * Returns the value of `GET /v1/backend_state`, a function of goal and observation. It leaves the ready states as soon
+ * as a restart is due, before the first step; stored-only and live changes never leave them. A restart shows
+ * `STOPPING`, then `STARTING`. A backend that is up for another purpose than the desired one is not ready.
  */
 function backendState({ goal, consequences, underway, desired: { hold } }: LoopFacts): BackendState {
   if (!consequences) return goal.on ? 'STARTING' : 'STOPPING';
@@ -66,7 +66,7 @@ function backendState({ goal, consequences, underway, desired: { hold } }: LoopF
   return goal.cluster ? 'STARTED' : 'DISABLED';
 }
 
-/** The status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
+/** Returns the status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
 function unobservedStatus(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
   const unknown = { state: 'unknown' } as const;
   return {
@@ -76,12 +76,12 @@ function unobservedStatus(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'eng
   };
 }
 
-/** The last report, and those who wait for another. */
+/** The last report of the loop, and the callers waiting for another. */
 export interface Reports {
   last(): LoopStatus;
-  /** Calls the listeners if it differs from the last one. */
+  /** Stores a report and calls the listeners if it differs from the last one. */
   publish(next: LoopStatus): void;
-  /** Returns the unsubscribe function. */
+  /** Calls back with each report that differs from the last one. Returns the unsubscribe function. */
   onChange(listener: (status: LoopStatus) => void): () => void;
   /** Resolves with the last report when it passes, or when a signal aborts. */
   until(passes: (status: LoopStatus) => boolean, signals: readonly AbortSignal[]): Promise<LoopStatus>;
@@ -118,7 +118,7 @@ export function createReports(first: LoopStatus): Reports {
   };
 }
 
-/** A long repair drops its oldest phases. */
+/** Maximum number of phases; a long repair drops its oldest ones. */
 const MAX_PHASES = 100;
 
 /** Records the phases since the last change of the desired state, with their durations. */
@@ -128,14 +128,14 @@ export interface PhaseLog {
   restart(): void;
   /** Records a start. */
   begin(name: string): RunningPhase;
-  /** Records that a part ended by itself after `ms`. */
+  /** Records that a part ended on its own after `ms`. */
   cutOff(name: string, ms: number, reason: string): void;
 }
 
 interface RunningPhase {
-  /** `what`: a clause. Without effect once it has ended. */
+  /** Notes that the phase is waiting. `what`: a clause. No effect once the phase has ended. */
   waitsFor(what: string): void;
-  /** `dropped`: it was cancelled and is removed. `reason`: why it failed. */
+  /** Ends the phase. `dropped`: it was cancelled and is removed. `reason`: the cause of the failure. */
   end(outcome: 'done' | 'failed' | 'dropped', reason?: string): void;
 }
 

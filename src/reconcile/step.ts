@@ -13,7 +13,7 @@ export type Step =
 export type StepName = `machine ${MachineStep['do']}` | `engine ${EngineStep['do']}` | `cluster ${ClusterStep['do']}`;
 
 /**
- * Pure: the one thing to do now, or nothing. Each part waits for the others by itself: going up the machine comes first and the
+ * Returns the one step to take now, or undefined. Pure. Each part waits for the others on its own: going up the machine comes first and the
  * cluster last, going down the other way round, so at most one engine ever runs and a cluster never without its engine.
  *
  * ```
@@ -43,8 +43,8 @@ export function stepName(step: Step): StepName {
 }
 
 /**
- * The machine stops after, and starts before, everything in it. A broken or halted one is stopped at once: nothing in it
- * can be asked to stop.
+ * Returns the machine's next step. The machine stops after, and starts before, everything in it. A broken or halted one is stopped at once, because
+ * nothing in it can be asked to stop.
  */
 export function nextMachineStep({ goal, observed: seen, machine }: Consequences): MachineStep | undefined {
   if (seen.machine.state === 'broken') return { do: 'stop' };
@@ -53,13 +53,13 @@ export function nextMachineStep({ goal, observed: seen, machine }: Consequences)
     const adjust = machine.drift?.live.length || seen.machine.repair !== undefined;
     return adjust ? { do: 'adjust', spec: goal.machine } : undefined;
   }
-  // Clear parts that claim to run in a stopped machine first.
+  // Parts that claim to run in a stopped machine are cleared first.
   return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;
 }
 
 /**
- * An engine stops only when no cluster runs on it, and starts only in a machine that stays, when no engine has a process:
- * there are never two.
+ * Returns the engines' next step. An engine stops only when no cluster runs on it, and starts only in a machine that stays, when no engine has a
+ * process: there are never two.
  */
 function nextEngineStep({ goal, observed: seen, machine, engines }: Consequences): Step | undefined {
   const toStop = ENGINE_NAMES.find((name) => engines[name].mustStop);
@@ -73,8 +73,8 @@ function nextEngineStep({ goal, observed: seen, machine, engines }: Consequences
 }
 
 /**
- * A cluster starts on a running engine that stays, and stops before it does. Its data is deleted only right before a
- * start that cannot use it, because its version is lower, or on request.
+ * Returns the cluster's next step. A cluster starts on a running engine that stays, and stops before it does. Its data
+ * is deleted only right before a start that cannot use it, because its version is lower, or on request.
  */
 function nextClusterStep({ goal, observed: seen, engines, cluster }: Consequences): ClusterStep | undefined {
   const { state } = seen.cluster;
@@ -110,8 +110,8 @@ export function isFutile(step: Step, goal: Goal, driver: DriverInfo): boolean {
 }
 
 /**
- * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
- * during a start shows the restart that it will cost.
+ * Returns the state that plans are based on: the observation, with a running start counted as done, so that changing
+ * settings during a start shows the restart that it will cost.
  */
 export function withStartDone(seen: Observed, underway: Step | undefined): Observed {
   if (underway?.step.do !== 'start') return seen;

@@ -12,41 +12,41 @@ import { own, put } from './own.ts';
 import { expectedValue, valueProblems } from './value-rules.ts';
 
 /**
- * The blocks of a profile beside its settings, which the compatible application does not have: schemas that `schemas/gen/blocks.ts` lists.
- * They are stored with the desired state, and are in no settings document and no deployment profile.
+ * The blocks of a profile, which the compatible application does not have: schemas that `schemas/gen/blocks.ts` lists. They are stored with the
+ * desired state, and appear in no settings document and no deployment profile.
  */
 export const BLOCK_NAMES = Object.keys(DEFAULT_BLOCKS) as (keyof Blocks)[];
 
-/** Fields whose values have more rules than their schema says. */
+/** Readers of fields whose values have more rules than their schema states. */
 const READERS: Partial<Record<BlockPath, ReadValue>> = {
   'machine.mounts': readMounts,
   'machine.hostPorts': readHostPorts,
   'machine.pauseAfterMinutes': readPause,
 };
 
-/** Whether a path names a field of a block; `machine` alone is a part of the backend in plans. */
+/** True if a path names a field of a block; `machine` alone is a part of the backend in plans. */
 export function isBlockPath(path: string): path is BlockPath {
   return BLOCK_FIELDS.some((field) => field.path === path);
 }
 
-/** The blocks of a document, and nothing else of it. */
+/** Returns the blocks of a document without its other members. */
 export function blocksOf<D extends PartialBlocks>(document: D): Pick<D, keyof D & keyof Blocks> {
   const found = BLOCK_NAMES.flatMap((name) => (document[name] === undefined ? [] : [[name, document[name]]]));
   return Object.fromEntries(found) as Pick<D, keyof D & keyof Blocks>;
 }
 
-/** Settings and blocks as one object, in which every path that a profile can manage has its place. */
+/** Joins settings and blocks into one object that has a place for every path that a profile can manage. */
 export function treeOf(document: { settings: JsonObject } & PartialBlocks): JsonObject {
   return { ...document.settings, ...blocksOf(document) };
 }
 
-/** The opposite of `treeOf`. */
+/** Splits a tree made by `treeOf` into settings and blocks. */
 export function partsOf(tree: JsonObject): { settings: JsonObject } & PartialBlocks {
   const settings = Object.entries(tree).filter(([name]) => !blockTree().has(name));
   return { settings: Object.fromEntries(settings), ...blocksOf(tree as PartialBlocks) };
 }
 
-/** What a tree mentions, in schema order. */
+/** Returns the settings and block fields that a document mentions, in schema order. */
 export function managedLeaves(document: { settings: JsonObject } & PartialBlocks): [ManagedPath, JsonValue][] {
   const tree = treeOf(document);
   return MANAGED_FIELDS.flatMap(({ path }): [ManagedPath, JsonValue][] => {
@@ -55,7 +55,7 @@ export function managedLeaves(document: { settings: JsonObject } & PartialBlocks
   });
 }
 
-/** Reads the blocks of a document in canonical form. What has a problem is left out. */
+/** Reads the blocks of a document in canonical form, leaving out invalid values. */
 export function readBlocks(document: JsonObject | PartialBlocks): { blocks: PartialBlocks; problems: BlockProblem[] } {
   const problems: BlockProblem[] = [];
   const blocks: JsonObject = {};
@@ -66,7 +66,7 @@ export function readBlocks(document: JsonObject | PartialBlocks): { blocks: Part
   return { blocks, problems };
 }
 
-/** Complete blocks from a stored document, where an absent one has its defaults; undefined when one is damaged. */
+/** Returns complete blocks from a stored document, with defaults for absent ones, or undefined if one is damaged. */
 export function storedBlocks(document: JsonObject): Blocks | undefined {
   const { blocks, problems } = readBlocks(document);
   return problems.length === 0 ? mergeBlocks(DEFAULT_BLOCKS, blocks) : undefined;

@@ -4,20 +4,23 @@ import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
 import { copyOf, equal, own } from './own.ts';
 
 /**
- * A copy of partial settings in stored form: synonyms replaced, cluster versions normalized, and strings such as
- * `"true"` or `"6443"` converted to the setting's type. Anything else, including unknown members, is kept for
+ * Returns a copy of partial settings in stored form: synonyms replaced, cluster versions normalized, and strings such
+ * as `"true"` or `"6443"` converted to the setting's type. Anything else, including unknown members, is kept for
  * validation to report.
  */
 export function canonicalize(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedValue);
 }
 
-/** Like `canonicalize`, but strings are not converted: in a hand-written document that is a mistake. */
+/**
+ * Returns a copy of partial settings with synonyms replaced and cluster versions normalized. Strings are not converted to other types, because in a
+ * hand-written document they are a mistake.
+ */
 export function canonicalizeTexts(payload: JsonObject): JsonObject {
   return canonicalMembers(payload, schemaTree(), storedText);
 }
 
-/** The form for comparing values of a setting: the stored form, with sizes in bytes. Not for storing. */
+/** Returns a value in the form used for comparison: the stored form, with sizes in bytes. Not for storing. */
 export function canonicalValue(path: ManagedPath, value: JsonValue): JsonValue {
   const field = fieldAt(path);
   if (!field) return value;

@@ -43,7 +43,7 @@ export interface CheckFinding extends Finding {
 
 const SYSTEM_DEPENDENT_CODES: readonly CheckFinding['code'][] = ['conflict', 'platform', 'kubernetes-version'];
 
-/** Whether a finding depends on the system, on settings outside of the document, or on available versions. */
+/** True if a finding depends on the system, on settings outside of the document, or on available versions. */
 export function dependsOnSystem(code: CheckFinding['code']): boolean {
   return SYSTEM_DEPENDENT_CODES.includes(code);
 }
@@ -74,7 +74,7 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
   const canonical = canonicalizeTexts(migrated.document);
   const values = valueFindings(canonical, written, migrated.origins, context);
-  // A value that was invalid in its own version need not be reported again after the migration.
+  // An invalid value of an older version is reported once, not again after the migration.
   const known = new Set(memberFindings.map(({ pointer }) => pointer));
   const unread = unreadValues(document);
   return {
@@ -88,8 +88,8 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
 }
 
 /**
- * Pointers of values that JSON cannot represent, and of their parents: they are `null` now, and a finding about that
- * `null` would report the same mistake twice.
+ * Returns the pointers of values that JSON cannot represent, and of their parents. They are `null` now, and a finding
+ * about that `null` would report the same mistake twice.
  */
 function unreadValues({ findings, value }: ParsedDocument): ReadonlySet<string> {
   const unread = new Set<string>();

@@ -20,8 +20,8 @@ const GIB = 1024 ** 3;
 const MAX_MEMORY_GIB = 6;
 
 /**
- * The settings of a first run: the virtual machine gets a quarter of the computer's memory, between 1 and 6 GiB, where
- * `memoryBytes` is known and the platform has a machine; everything else comes from the schema.
+ * Returns the settings of a first run. The virtual machine gets a quarter of the computer's memory, between 1 and 6
+ * GiB, if `memoryBytes` is known and the platform has a machine; everything else comes from the schema.
  */
 export function defaultSettings(host: Host): Settings {
   return objectOf((field) => firstRunValue(field, host)) as Settings;
@@ -41,7 +41,7 @@ export function fillDefaults(partial: JsonObject, host: Omit<Host, 'memoryBytes'
   return filled as Settings;
 }
 
-/** A setting's default on a computer. */
+/** Returns a setting's default on a computer. */
 function defaultValue(field: SettingField, host: Omit<Host, 'memoryBytes'>): JsonValue {
   const own = field.defaultByPlatform?.[host.platform];
   const since = field.defaultFromKernel?.[host.platform];

@@ -39,7 +39,7 @@ export interface MissingSetting {
   needs: string;
 }
 
-/** The settings of a newest-version payload that do not exist in an older version, in schema order. */
+/** Returns the settings of a newest-version payload that do not exist in an older version, in schema order. */
 export function missingIn(version: number, payload: JsonObject): MissingSetting[] {
   return leaves(payload).flatMap(([path]) => {
     if (path === 'version' || placeOf(path, version) !== undefined) return [];
@@ -70,12 +70,12 @@ export function downgrade(payload: JsonObject, version: number): JsonObject {
   return older;
 }
 
-/** The first release with a settings version, or with the next released one. */
+/** Returns the first release with a settings version, or with the next released one. */
 function releaseOf(version: number): string {
   return BEFORE[version - 1] ?? RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
-/** A setting's dotted path in releases with that settings version; undefined where it does not exist. */
+/** Returns a setting's dotted path in releases with a settings version, or undefined if they do not have it. */
 export function placeAt(path: SettingPath, version: number): string | undefined {
   return placeOf(path, version)?.path;
 }

@@ -47,15 +47,12 @@ export function parseExtensionPattern(text: string): ExtensionPattern | undefine
   return { ...defined({ registry }), name, ...defined({ tag }) };
 }
 
-/**
- * Whether a list of extension patterns permits an image, or, for a reference without a tag, any tag of it. Invalid
- * patterns permit nothing.
- */
+/** True if a list of extension patterns permits an image, or, for a reference without a tag, any tag of it. Invalid patterns permit nothing. */
 export function permits(patterns: readonly string[], image: ExtensionImage): boolean {
   return permitsOf(patterns)(image);
 }
 
-/** The same for many images: the patterns are parsed once, and found by the name of an image. */
+/** Returns a predicate that is true for images that a list of extension patterns permits. The patterns are parsed once and indexed by image name. */
 export function permitsOf(patterns: readonly string[]): (image: ExtensionImage) => boolean {
   /** Tags by place; a place that ends in a slash stands for everything below. */
   const known = new Map<string, Set<string | undefined>>();
@@ -82,7 +79,7 @@ function placesOf(name: string): string[] {
   return places;
 }
 
-/** Stricter than container clients: a registry has two or more labels, and a port up to 65535; `localhost` is none. */
+/** Splits off the registry. Stricter than container clients: a registry has two or more labels, and a port up to 65535; `localhost` is none. */
 function splitName(text: string): { registry?: string; rest: string } {
   const slash = text.indexOf('/');
   const head = slash === -1 ? '' : text.slice(0, slash);

@@ -41,7 +41,7 @@ export interface SettingFlagRow extends SettingFlag {
 /** A setting, or a field of a block of a profile. */
 export type ManagedPath = SettingPath | BlockPath;
 
-/** A part of the backend, whose specification carries what it is to run with. */
+/** A part of the backend, whose specification includes the settings that it runs with. */
 export type Part = 'machine' | 'engine' | 'cluster';
 
 /** One field as its schema declares it: a setting, or a field of a block of a profile. */
@@ -51,7 +51,7 @@ export interface Field<Path extends ManagedPath = ManagedPath> {
   /** The default, unless `defaultByPlatform` has an entry. */
   default: JsonValue;
   defaultByPlatform?: Readonly<Partial<Record<Platform, JsonValue>>>;
-  /** Major kernel release from which the platform's own default applies; `default` before. Darwin 23 is macOS 14. */
+  /** Major kernel release from which the platform's own default applies, instead of `default`. Darwin 23 is macOS 14. */
   defaultFromKernel?: Readonly<Partial<Record<Platform, number>>>;
   /** Accepted values; of a map, those of its entries. */
   enum?: readonly string[];
@@ -62,16 +62,16 @@ export interface Field<Path extends ManagedPath = ManagedPath> {
   unit?: string;
   /** Name of the value's grammar: `x-rd-format` in schemas/README.md. */
   format?: string;
-  /** Host platforms on which it can be changed. */
+  /** Host platforms on which the field can be changed. */
   platforms: readonly Platform[];
   /** `lima`: darwin and linux; `wsl`: win32. */
   effect: { lima: Effect; wsl: Effect };
   lockable: boolean;
   sensitive: boolean;
   description: string;
-  /** The part whose specification carries it under its own name; settings are carried by hand. */
+  /** The part whose specification has the field under its own name; settings are mapped by hand. */
   part?: Part;
-  /** Of settings alone. */
+  /** Present only for settings. */
   flag?: SettingFlag;
 }
 
@@ -88,22 +88,22 @@ export interface SettingField extends Field<SettingPath> {
 /** A path of earlier releases, as `schemas/settings/past.json` declares it. */
 export interface PastSetting {
   path: string;
-  /** The setting of today; absent for one that came to an end. */
+  /** The current setting; absent if the old one was removed. */
   now?: SettingPath;
-  /** First and last settings version that had it; absent where no release wrote it. */
+  /** First and last settings version that had it; absent if no release wrote it. */
   from?: number;
   to?: number;
-  /** It said the opposite. */
+  /** The old value means the opposite of the current one. */
   inverted?: true;
-  /** Releases that upgrade a document drop its value: the setting of today counts in another unit. */
+  /** Releases that upgrade a document drop its value, because the current setting uses another unit. */
   dropped?: true;
-  /** First and last release that had it, where its settings version does not tell. */
+  /** First and last release that had it, if its settings version does not tell. */
   releases?: readonly [first: string, last: string];
-  /** The last release with a setting that came to an end, and its type there. */
+  /** The last release with a removed setting, and its type there. */
   last?: string;
   type?: FieldType;
-  /** First and last settings version whose documents may have it, where those differ from `from` and `to`. */
+  /** First and last settings version whose documents may have it, if they differ from `from` and `to`. */
   read?: readonly [from: number, to: number];
-  /** JSON types of its value, or of the entries of its map, where they are not those of `type` or of the setting of today. */
+  /** JSON types of its value, or of the entries of its map, if they differ from `type` or from the current setting's. */
   types?: readonly string[];
 }

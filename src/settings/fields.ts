@@ -6,7 +6,7 @@ import { BLOCK_FIELDS, FIELDS } from './fields.gen.ts';
 export type SchemaNode<F extends Field = SettingField> = { field: F } | { section: SchemaTree<F> };
 export type SchemaTree<F extends Field = SettingField> = ReadonlyMap<string, SchemaNode<F>>;
 
-/** Everything that a profile can manage by path, beside power and port forwards: the settings, then the fields of the blocks. */
+/** Everything that a profile can manage by path: the settings, then the fields of the blocks. Power and port forwards are managed separately. */
 export const MANAGED_FIELDS: readonly Field[] = [...FIELDS, ...BLOCK_FIELDS];
 
 let settings: SchemaTree | undefined;
@@ -14,13 +14,13 @@ let blocks: SchemaTree<Field> | undefined;
 let settingByPath: ReadonlyMap<string, SettingField> | undefined;
 let fieldByPath: ReadonlyMap<string, Field> | undefined;
 
-/** The setting with this dotted path, if there is one. */
+/** Returns the setting with this dotted path, or undefined. */
 export function settingAt(path: string): SettingField | undefined {
   settingByPath ??= new Map(FIELDS.map((field) => [field.path, field]));
   return settingByPath.get(path);
 }
 
-/** The setting or the field of a block with this dotted path, if there is one. */
+/** Returns the setting or block field with this dotted path, or undefined. */
 export function fieldAt(path: string): Field | undefined {
   fieldByPath ??= new Map(MANAGED_FIELDS.map((field) => [field.path, field]));
   return fieldByPath.get(path);
@@ -37,24 +37,24 @@ export function isSection(path: string): boolean {
   return true;
 }
 
-/** The root of the settings, built on first use. */
+/** Returns the root of the settings, built on first use. */
 export function schemaTree(): SchemaTree {
   settings ??= buildTree(FIELDS);
   return settings;
 }
 
-/** The blocks, each with its fields, built on first use. */
+/** Returns the blocks, each with its fields, built on first use. */
 export function blockTree(): SchemaTree<Field> {
   blocks ??= buildTree<Field>(BLOCK_FIELDS);
   return blocks;
 }
 
-/** A new nested object with one value per setting, in schema order. */
+/** Builds a nested object with one value per setting, in schema order. */
 export function objectOf(value: (field: SettingField) => JsonValue | undefined): JsonObject {
   return assemble(schemaTree(), value);
 }
 
-/** A new nested object with one value per field, in schema order. */
+/** Builds a nested object with one value per field, in schema order. */
 export function assemble<F extends Field>(
   members: SchemaTree<F>,
   value: (field: F) => JsonValue | undefined,
@@ -93,7 +93,7 @@ export type SettingMember =
   | { name: string; kind: 'setting'; type: FieldType }
   | { name: string; kind: 'ended' };
 
-/** The names valid in the newest version, in schema order; does not load the older shapes, which are large. */
+/** Returns the names valid in the newest version, in schema order, without loading the older shapes, which are large. */
 export function membersOfToday(nodes: SchemaTree = schemaTree()): SettingMember[] {
   return [...nodes].map(([name, node]) =>
     'field' in node

@@ -1,7 +1,7 @@
 import { defined } from '../json.ts';
 
 /**
- * Image references, for extensions, allowed images and engines alike. The parts are matched one by one: a single regular
+ * An image reference, for extensions, allowed images and engines. The parts are matched one by one: a single regular
  * expression for this grammar takes exponential time on near matches.
  *
  * ```
@@ -49,17 +49,17 @@ export function parseReference(text: string): ImageReference | undefined {
   };
 }
 
-/** The default of a reference without tag and digest. */
+/** Adds the tag `latest` to a reference without tag and digest. */
 export function withDefaultTag(reference: ImageReference): ImageReference {
   return reference.tag === undefined && reference.digest === undefined ? { ...reference, tag: 'latest' } : reference;
 }
 
-/** `registry/repository`, unambiguous for engines. */
+/** Returns `registry/repository`, unambiguous for engines. */
 export function fullName({ registry, repository }: Pick<ImageReference, 'registry' | 'repository'>): string {
   return `${registry}/${repository}`;
 }
 
-/** The whole reference, for display. */
+/** Formats the whole reference, for display. */
 export function formatReference({ tag, digest, ...place }: ImageReference): string {
   return `${fullName(place)}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
@@ -71,8 +71,8 @@ export function splitTag(text: string): { name: string; tag?: string } {
 }
 
 /**
- * By the rule of container clients, the first part of a name is a registry if it contains a dot, a port or a capital
- * letter, or is `localhost`. A one-part name never contains a registry.
+ * Splits off the registry by the rule of container clients: the first part of a name is a registry if it contains a
+ * dot, a port or a capital letter, or is `localhost`. A one-part name never contains a registry.
  */
 export function splitRegistry(text: string): { registry: string; rest: string } {
   const slash = text.indexOf('/');
@@ -82,18 +82,18 @@ export function splitRegistry(text: string): { registry: string; rest: string } 
     : { registry: HUB, rest: text };
 }
 
-/** Canonical registry name: lower case, without the HTTPS port, one name for Docker Hub. */
+/** Returns the canonical name of a registry: lower case, without the HTTPS port, one name for Docker Hub. */
 export function canonicalRegistry(written: string): string {
   const name = written.toLowerCase().replace(/:443$/, '');
   return HUB_NAMES.includes(name) ? HUB : name;
 }
 
-/** True where `nginx` means `library/nginx`. */
+/** True for registries in which `nginx` means `library/nginx`. */
 export function hasOfficialImages(written: string): boolean {
   return OFFICIAL_HUB_NAMES.includes(written.toLowerCase());
 }
 
-/** Where the API of a canonical registry is served. */
+/** Returns the origin of the API of a canonical registry. */
 export function registryOrigin(registry: string): string {
   if (registry === HUB) return 'https://registry-1.docker.io';
   return `${isLoopback(registry) ? 'http' : 'https'}://${registry}`;
@@ -123,7 +123,7 @@ export function isImageTag(text: string): boolean {
 /** Runs of lowercase letters and digits, separated by a dot, one or two underscores, or hyphens. */
 const COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
 
-/** True for `name/name` as a registry names it. */
+/** True for a repository path such as `name/name`. */
 export function isRepository(text: string): boolean {
   return text.split('/').every((part) => COMPONENT.test(part));
 }

@@ -6,7 +6,7 @@ import { escapeHidden } from './printable.ts';
 import type { Settings } from './settings.gen.ts';
 import { wholeNumber } from './unknown-keys.ts';
 
-/** Why a value is rejected. */
+/** The kinds of reasons to reject a value. */
 export type IssueCode =
   /** A value in place of a section. */
   | 'section'
@@ -55,8 +55,8 @@ export interface ValidateContext {
   current: Settings;
   platform: Platform;
   /**
-   * Report an invalid value as such even where the platform or another setting forbids the change anyway, for authors
-   * of documents for several computers. The API reports only the prohibition.
+   * Report an invalid value as such even if the platform or another setting forbids the change anyway, for authors of
+   * documents for several computers. The API reports only the prohibition.
    */
   valuesFirst?: boolean;
   /** Report a locked setting as such whatever is wrong with its value, as for arguments of a start. */
@@ -67,7 +67,7 @@ export interface ValidateContext {
   osVersion?: string;
   /** Lock record (`lockRecord`). */
   locked?: JsonObject;
-  /** Size of the machine's disk, 0 without one; if absent, that of the settings. */
+  /** Size of the machine's disk in bytes, 0 without one; if absent, the size in the settings counts. */
   diskBytes?: number;
   /** Available cluster versions; absent while unknown. */
   kubernetesVersions?: readonly string[];
@@ -89,22 +89,22 @@ export interface Finding {
   suggestion?: string;
 }
 
-/** A mistake in a block of a profile. `key`: it is in the name. */
+/** A mistake in a block of a profile. `key`: the mistake is in the name. */
 export interface BlockProblem extends Finding {
   part?: 'key';
 }
 
-/** Notes a mistake at a place below the value that is read. */
+/** Reports a mistake below the value being read. */
 export type NoteProblem = (
   below: readonly (string | number)[],
   message: string,
   more?: Omit<BlockProblem, 'pointer' | 'message'>,
 ) => void;
 
-/** A value in canonical form, without what has a problem; undefined for none. */
+/** Reads a value into canonical form, leaving out invalid parts. Returns undefined if nothing is left. */
 export type ReadValue = (value: JsonValue, note: NoteProblem) => JsonValue | undefined;
 
-/** One line that editors can jump to: `file:line:column: message (/pointer); expected …; did you mean …?`. */
+/** Formats one line that editors can jump to: `file:line:column: message (/pointer); expected …; did you mean …?`. */
 export function formatFinding(finding: Finding): string {
   const position = finding.line === undefined ? [] : [String(finding.line), String(finding.column ?? 1)];
   const place = [...(finding.file === undefined ? [] : [finding.file]), ...position].join(':');
@@ -117,7 +117,7 @@ export function formatFinding(finding: Finding): string {
   return escapeHidden(`${place === '' ? '' : `${place}: `}${parts.join('; ')}`);
 }
 
-/** As lines of text: at most fifty, and the number of the rest. */
+/** Formats findings as lines of text: at most fifty, and the number of the rest. */
 export function formatFindings(findings: readonly Finding[]): string[] {
   const shown = findings.slice(0, MAX_SHOWN).map(formatFinding);
   const more = findings.length - shown.length;
@@ -125,7 +125,7 @@ export function formatFindings(findings: readonly Finding[]): string[] {
 }
 
 const LONGEST_QUOTE = 60;
-/** Maximum length of a message, including what it quotes. */
+/** Maximum length of a message, including quoted text. */
 const LONGEST_MESSAGE = 240;
 
 /** Words that users, and YAML 1.1, take for booleans. */
@@ -140,11 +140,11 @@ type Explanation = Omit<Finding, 'pointer'>;
 /** The expected value. */
 interface Wanted {
   expected?: string;
-  /** The allowed values of an enum. */
+  /** The accepted values of an enum. */
   allowed?: readonly string[];
 }
 
-/** An issue, worded for the author of a document. `written` is the value's source text, if known. */
+/** Words an issue for the author of a document. `written` is the value's source text, if known. */
 export function explain(issue: Issue, written: string | undefined): Explanation {
   const field = fieldAt(issue.path);
   const expected = issue.expected === undefined ? {} : { expected: issue.expected };
@@ -162,15 +162,15 @@ export function explain(issue: Issue, written: string | undefined): Explanation 
   }
 }
 
-/** An API message quotes the whole value, which may be as long as the document. */
+/** Shortens an API message, which quotes the whole value and may be as long as the document. */
 function shorten(message: string): string {
   if (message.length <= LONGEST_MESSAGE) return message;
   return `${message.slice(0, LONGEST_MESSAGE - LONGEST_QUOTE)}…${message.slice(-LONGEST_QUOTE)}`;
 }
 
 /**
- * `"kubernetes.port" cannot be 70000`, omitting the value if it is a secret or not one short line, with a suggestion.
- * `path` is the dotted path in the document.
+ * Formats `"kubernetes.port" cannot be 70000`, omitting the value if it is a secret or not one short line, with a
+ * suggestion. `path` is the dotted path in the document.
  */
 export function wrongValue(path: string, written: string | undefined, { expected, allowed = [] }: Wanted): Explanation {
   const expectation = expected === undefined ? {} : { expected };
@@ -187,8 +187,8 @@ export function wrongValue(path: string, written: string | undefined, { expected
 }
 
 /**
- * The same text as another type: `"1.30"` where a string is expected and YAML read a number, or an unnecessarily quoted
- * `true`.
+ * Suggests the value written as the expected type: `"1.30"` where a string is expected and YAML read a number, or
+ * `true` for an unnecessarily quoted one.
  */
 function otherKind(written: string, expected = ''): string | undefined {
   if (expected === 'a string') {

@@ -1,16 +1,16 @@
 import { quoteName } from './printable.ts';
 import { lineLookup } from './source-text.ts';
 
-/** Why a text is not unambiguous JSON, as a clause, with the position counted from 1. */
+/** The reason that a text is not unambiguous JSON, as a clause, with the position counted from 1. */
 export interface JsonProblem {
   line: number;
   column: number;
   message: string;
-  /** The text ends too early, as one that was cut off does. */
+  /** The text ends early, as if it had been cut off. */
   isCut: boolean;
 }
 
-/** The problem with a comment. */
+/** The problem reported for a comment. */
 export const COMMENTS = 'comments are not allowed in JSON';
 
 const BLANKS = /[ \t\r\n]*/y;
@@ -18,8 +18,8 @@ const SCALAR = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
 
 /**
- * The first error in a JSON text; `undefined` when there is none. A duplicate key counts as an error: a person may read it differently from
- * a parser. The message quotes keys but never values, which may be passwords.
+ * Returns the first error in a JSON text, or undefined. A duplicate key counts as an error, because a person may read it differently from a parser.
+ * The message quotes keys but never values, which may be passwords.
  */
 export function jsonProblem(text: string): JsonProblem | undefined {
   const reading = new Reading(text);
@@ -39,7 +39,7 @@ class Reading {
     this.text = text;
   }
 
-  /** A problem at an offset. */
+  /** Returns the first problem of the document, leaving its offset in `at`, or undefined. */
   document(): string | undefined {
     let expectedToken: 'value' | 'key' | 'end' = 'value';
     /** After an opening bracket, where a closing one is valid. */

@@ -3,7 +3,7 @@ import { FIELDS } from './fields.gen.ts';
 import { copyOf, own, put } from './own.ts';
 import type { SettingPath } from './settings.gen.ts';
 
-/** The value at a dotted path, including paths of older versions; `undefined` where a parent is missing. */
+/** Returns the value at a dotted path, including paths of older versions, or undefined if a parent is missing. */
 export function leafAt(object: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = object;
   for (const name of path.split('.')) {
@@ -38,7 +38,7 @@ export function removeLeaf(object: JsonObject, path: string): void {
   if (isObject(section)) delete section[path.slice(dot + 1)];
 }
 
-/** The known settings present in a partial object, in schema order. */
+/** Returns the known settings present in a partial object, in schema order. */
 export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
   return FIELDS.flatMap(({ path }) => {
     const value = leafAt(partial, path);
@@ -46,24 +46,24 @@ export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
   });
 }
 
-/** A copy of the known settings alone: other members, such as those that old releases left, are dropped. */
+/** Returns a copy with only the known settings; other members, such as those left by old releases, are dropped. */
 export function knownSettings(partial: JsonObject): JsonObject {
   const known: JsonObject = {};
   for (const [path, value] of leaves(partial)) setLeaf(known, path, copyOf(value));
   return known;
 }
 
-/** RFC 6901 pointer of a dotted path. Setting names contain no dots; for map entries use `pointerTo`. */
+/** Returns the RFC 6901 pointer of a dotted path. Setting names contain no dots; for map entries use `pointerTo`. */
 export function pointerOf(path: string): string {
   return path === '' ? '' : pointerTo(path.split('.'));
 }
 
-/** RFC 6901 pointer of a list of names. */
+/** Returns the RFC 6901 pointer of a list of names. */
 export function pointerTo(names: readonly string[]): string {
   return names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
-/** The names in an RFC 6901 pointer. */
+/** Returns the names in an RFC 6901 pointer. */
 export function pointerNames(pointer: string): string[] {
   return pointer
     .split('/')
@@ -71,7 +71,7 @@ export function pointerNames(pointer: string): string[] {
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** The value at an RFC 6901 pointer, including map and list entries. */
+/** Returns the value at an RFC 6901 pointer, including map and list entries. */
 export function valueAt(root: JsonValue, pointer: string): JsonValue | undefined {
   let value: JsonValue | undefined = root;
   for (const name of pointerNames(pointer)) {

@@ -7,15 +7,15 @@ import { PAST } from './past.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
 
 /**
- * Settings that were removed without a successor, and what releases left in files that they upgraded. They appear in
- * documents that used to be valid, and are ignored.
+ * Settings that were removed without a successor, or whose values releases left in files that they upgraded. They
+ * appear in documents that used to be valid, and are ignored.
  */
 export const REMOVED_SETTINGS: readonly string[] = PAST.filter(({ now, dropped }) => now === undefined || dropped).map(
   ({ path }) => path,
 );
 
 /**
- * Pointers of values in a document of an older version that its migration drops: a version's shape also covers later
+ * Returns the pointers of values in an older document that its migration drops: a version's shape also covers later
  * ones, whose migration no longer moves them.
  */
 export function droppedPointers(document: JsonObject): string[] {
@@ -25,7 +25,7 @@ export function droppedPointers(document: JsonObject): string[] {
   );
 }
 
-/** The setting that was at this path before `version`. */
+/** Returns the setting that was at this path before `version`. */
 export function laterPlace(path: string, version: number): string | undefined {
   for (let earlier = version - 1; earlier >= 1; earlier--) {
     const document: JsonObject = { version: earlier };
@@ -37,7 +37,7 @@ export function laterPlace(path: string, version: number): string | undefined {
   return undefined;
 }
 
-/** Changes its argument. A section left empty is removed too, unless it still exists today. */
+/** Removes `REMOVED_SETTINGS` from its argument in place. A section left empty is removed too, unless it still exists today. */
 function withoutEnded(migrated: JsonObject): JsonObject {
   for (const path of REMOVED_SETTINGS) {
     removeLeaf(migrated, path);

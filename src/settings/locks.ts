@@ -2,8 +2,8 @@ import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { own } from './own.ts';
 
 /**
- * The reply of `GET /v1/settings/locked` for a locked profile: its shape, with every value that is not an object
- * replaced by `true`. Empty objects stay, and so does `version`, which every profile contains.
+ * Returns the reply of `GET /v1/settings/locked` for a locked profile: its shape, with every value that is not an
+ * object replaced by `true`. Empty objects stay, and so does `version`, which every profile contains.
  */
 export function lockRecord(profile: JsonObject): JsonObject {
   return Object.fromEntries(

@@ -5,13 +5,13 @@ import type { ReadValue } from './issue.ts';
 
 export type MountMode = Blocks['machine']['mounts'][string];
 
-/** First and last port of an entry of `hostPorts`. */
+/** Returns the first and last port of an entry of `hostPorts`. */
 export function portRange(entry: number | string): [first: number, last: number] {
   const [first = 0, last = first] = String(entry).split('-').map(Number);
   return [first, last];
 }
 
-/** Sorted and disjoint; adjacent ranges become one. */
+/** Merges port ranges: the result is sorted and disjoint, and adjacent ranges become one. */
 export function mergePortRanges(ranges: readonly (readonly [first: number, last: number])[]): [number, number][] {
   const merged: [number, number][] = [];
   for (const [first, last] of [...ranges].sort(([a], [b]) => a - b)) {
@@ -22,7 +22,7 @@ export function mergePortRanges(ranges: readonly (readonly [first: number, last:
   return merged;
 }
 
-/** Paths without doubled and trailing slashes. */
+/** Reads mounts, removing doubled and trailing slashes from their paths. */
 export const readMounts: ReadValue = (value, note) => {
   if (!isObject(value)) {
     note([], 'mounts must be a mapping of directories to modes', { expected: 'object' });
@@ -47,7 +47,7 @@ export const readMounts: ReadValue = (value, note) => {
   return mounts;
 };
 
-/** The path without doubled and trailing slashes; undefined for a relative path, and for one with `.`, `..` or control characters. */
+/** Returns the path without doubled and trailing slashes, or undefined for a relative path and for one with `.`, `..` or control characters. */
 function mountPath(name: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   if (!/^(?:~(?:\/|$)|\/)/.test(name) || /[\u0000-\u001f\u007f]/.test(name)) return undefined;
@@ -57,7 +57,7 @@ function mountPath(name: string): string | undefined {
   return root === '' && parts.length === 0 ? '/' : [root, ...parts].join('/');
 }
 
-/** The ports, sorted, with overlapping and adjacent ranges merged. */
+/** Reads host ports: sorted, with overlapping and adjacent ranges merged. */
 export const readHostPorts: ReadValue = (value, note) => {
   if (!Array.isArray(value)) {
     note([], 'hostPorts must be a list of ports', { expected: 'array' });

@@ -1,14 +1,13 @@
 /**
- * Maintenance windows: `Sat 02:00-04:00`, `Mon-Fri 22:00-23:30, Sun 02:00-04:00`, `Sat, Sun 23:00-01:00`, or `03:00-04:00` for every day.
- * A window is open while a clock on the wall of its time zone reads a time in it, so an hour that the clock repeats is open twice, and one
- * that it skips never.
+ * Maintenance windows: `Sat 02:00-04:00`, `Mon-Fri 22:00-23:30, Sun 02:00-04:00`, `Sat, Sun 23:00-01:00`, or `03:00-04:00` for every day. A window
+ * follows the local time of its zone: an hour that the clock repeats is open twice, and one that it skips never.
  */
 
 /** The windows of one profile. */
 export interface MaintenanceWindow {
   /** As written. */
   window: string;
-  /** Milliseconds after which a deferred change is made although no window has opened. */
+  /** Milliseconds after which a deferred change is made even if no window has opened. */
   maxDeferMs: number;
 }
 
@@ -24,18 +23,18 @@ const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** By default, in milliseconds. */
+/** Default of `maxDeferMs`, in milliseconds. */
 export const DEFAULT_MAX_DEFER = 7 * DAY;
 const LONGEST_DEFER = 366 * DAY;
 const EXAMPLE = 'such as "Sat 02:00-04:00" or "Mon-Fri 22:00-23:30, Sun 02:00-04:00"';
 
-/** What is wrong with a window, as a clause, and what would be right. */
+/** The error in a window, as a clause, and a correct example. */
 export interface WindowProblem {
   message: string;
   expected: string;
 }
 
-/** The spans of a window, or the first problem with it. */
+/** Returns the spans of a window, or the first problem with it. */
 export function parseWindow(text: string): Span[] | WindowProblem {
   const spans: Span[] = [];
   let days: number[] = [];
@@ -60,7 +59,7 @@ export function parseWindow(text: string): Span[] | WindowProblem {
   return days.length === 0 ? spans : { message: `${JSON.stringify(text)} has days without a time`, expected: EXAMPLE };
 }
 
-/** `Sat`, `Mon-Fri`, `Fri-Mon`; undefined for anything else. */
+/** Parses `Sat`, `Mon-Fri` or `Fri-Mon`; undefined for anything else. */
 function daysIn(words: string): number[] | undefined {
   const [first, last, ...more] = words.split('-').map((word) => dayIn(word.trim()));
   if (first === undefined || more.length > 0) return undefined;
@@ -83,14 +82,14 @@ function minutesIn(time: string): number | undefined {
 
 const UNITS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY, w: 7 * DAY };
 
-/** Milliseconds of `30m`, `12h`, `7d` or `2w`, from a minute to a year; undefined for anything else. */
+/** Parses `30m`, `12h`, `7d` or `2w`, from a minute to a year, to milliseconds; undefined for anything else. */
 export function parseDefer(text: string): number | undefined {
   const [, amount = '', unit = ''] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   const ms = Number(amount) * (UNITS[unit] ?? 0);
   return amount !== '' && ms >= MINUTE && ms <= LONGEST_DEFER ? ms : undefined;
 }
 
-/** Whether a window is open at a moment. `zone`: IANA name of the time zone, by default that of this computer. */
+/** True if a window is open at a moment. `zone`: IANA name of the time zone, by default that of this computer. */
 export function isOpen(spans: readonly Span[], at: number, zone?: string): boolean {
   const wall = at + offsetAt(at, zone);
   const day = new Date(wall).getUTCDay();
@@ -101,7 +100,7 @@ export function isOpen(spans: readonly Span[], at: number, zone?: string): boole
   });
 }
 
-/** The first moment from `at` on at which a window is open; undefined if that is in none of the next weeks. */
+/** Returns the first moment from `at` on at which a window is open, or undefined if there is none in the coming weeks. */
 export function nextOpening(spans: readonly Span[], at: number, zone?: string): number | undefined {
   if (isOpen(spans, at, zone)) return at;
   const wall = at + offsetAt(at, zone);
@@ -112,10 +111,10 @@ export function nextOpening(spans: readonly Span[], at: number, zone?: string): 
   return candidates.sort((a, b) => a - b).find((moment) => isOpen(spans, moment, zone));
 }
 
-/** A window on one day of the week can be skipped by its clock, for example in a night of spring. */
+/** Daylight saving can skip a window that is on one day of the week only, so more than one week is searched. */
 const DAYS_AHEAD = 22;
 
-/** The moments of one wall day at which a window can open: its beginnings, and where the clock is moved. `midnight` is in wall time. */
+/** Returns the moments of one local day at which a window can open: its start times, and each clock change. `midnight` is in local time. */
 function momentsOf(spans: readonly Span[], midnight: number, zone?: string): number[] {
   const [before, after] = [offsetAt(midnight - DAY, zone), offsetAt(midnight + 2 * DAY, zone)];
   const offsets = before === after ? [before] : [before, after];
@@ -125,7 +124,7 @@ function momentsOf(spans: readonly Span[], midnight: number, zone?: string): num
   return [...begins, moved];
 }
 
-/** The moment at which the offset changes between two moments, to the millisecond. */
+/** Returns the moment between two others at which the UTC offset changes, to the millisecond. */
 function change(from: number, to: number, zone?: string): number {
   let [low, high] = [from, to];
   const before = offsetAt(low, zone);
@@ -139,7 +138,7 @@ function change(from: number, to: number, zone?: string): number {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Milliseconds that the wall clock of a zone is ahead of UTC. */
+/** Returns the milliseconds that the local time of a zone is ahead of UTC. */
 function offsetAt(at: number, zone?: string): number {
   if (zone === undefined) return -new Date(at).getTimezoneOffset() * MINUTE;
   let format = formats.get(zone);
@@ -157,7 +156,7 @@ function offsetAt(at: number, zone?: string): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) - whole;
 }
 
-/** `Sat 02:00 (in 3 days)`; with the date where the weekday alone would be ambiguous. */
+/** Formats `Sat 02:00 (in 3 days)`, with the date if the weekday alone would be ambiguous. */
 export function momentText(at: number, now: number, zone?: string): string {
   const wall = new Date(at + offsetAt(at, zone));
   const time = `${DAYS[wall.getUTCDay()]} ${wall.toISOString().slice(11, 16)}`;

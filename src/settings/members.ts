@@ -10,8 +10,8 @@ export type { SettingMember };
 type Names = ReturnType<typeof olderMembers>;
 
 /**
- * The names valid in this version: today's and its own. The registry ignores letter case and has few types, so both
- * come from here; with today's names alone, moved settings would be lost.
+ * Returns the names valid in this version: today's and its own. The registry ignores letter case and has few types, so
+ * both come from here; with today's names alone, moved settings would be lost.
  */
 export function membersOfVersion(version: number): SettingMember[] {
   const today = membersOfToday();
@@ -37,7 +37,7 @@ function mergeOlder(today: readonly SettingMember[], older: Names, prefix: strin
   return [...members.values()];
 }
 
-/** A moved setting has the type of its successor; migrating a single value finds it. */
+/** Describes a moved setting, which has the type of its successor; migrating a single value finds the successor. */
 function movedSetting(name: string, path: string, version: number): SettingMember | undefined {
   const document = { version };
   setLeaf(document, path, path === 'extensions' ? { 'a:b': true } : true);

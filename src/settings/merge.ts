@@ -19,7 +19,7 @@ export function mergeSettings(current: Settings, payload: JsonObject): Settings 
   return merged as Settings;
 }
 
-/** The same for blocks: `changes` over `current`, which is returned itself where none of its fields is mentioned. */
+/** Applies `changes` to the blocks by the rules of `mergeSettings`. Returns `current` itself for a block none of whose fields is mentioned. */
 export function mergeBlocks(current: Blocks, changes: PartialBlocks): Blocks {
   const merged = [...blockTree()].map(([name, node]): [string, JsonValue] => {
     const before = leafAt(current, name) ?? null;
@@ -35,7 +35,7 @@ function mergedAt(field: Field, current: JsonObject, changes: JsonObject): JsonV
   return mergeValue(field, before, leafAt(changes, field.path) ?? null);
 }
 
-/** The merged value of one field. */
+/** Merges one field. */
 function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonValue {
   if (desired === null) return copyOf(before);
   if (!field.type.startsWith('map') || !isObject(desired)) return copyOf(desired);
@@ -48,7 +48,7 @@ function mergeValue(field: Field, before: JsonValue, desired: JsonValue): JsonVa
   return Object.fromEntries(entries);
 }
 
-/** The settings whose values differ, in schema order; equivalent spellings are equal. */
+/** Returns the settings whose values differ, in schema order; equivalent spellings are equal. */
 export function changedPaths(before: JsonObject, after: JsonObject): SettingPath[] {
   return FIELDS.filter(
     ({ path }) => path !== 'version' && !sameValue(path, leafAt(before, path), leafAt(after, path)),
@@ -56,8 +56,8 @@ export function changedPaths(before: JsonObject, after: JsonObject): SettingPath
 }
 
 /**
- * The part of a desired state to validate: there `null` removes an entry of any map, while a settings write cannot
- * remove one from a map of strings.
+ * Returns the part of a desired state to validate. Its `null` removes an entry of any map, while a settings write
+ * cannot remove one from a map of strings.
  */
 export function withoutRemovals(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);

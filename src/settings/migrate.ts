@@ -8,9 +8,9 @@ import { SCHEMA_VERSION } from './settings.gen.ts';
 
 export interface MigrateOptions {
   platform: Platform;
-  /** A locked profile: later features are frozen where the steps say so. */
+  /** The document is a locked profile: some steps freeze later features. */
   locked?: boolean;
-  /** Adds only what a field of the input causes. */
+  /** Adds only values derived from a field of the input. */
   partial?: boolean;
   /** Version to stop at, like an older release; the newest by default. An input beyond it is unchanged. */
   target?: number;
@@ -30,7 +30,7 @@ export function migrate(document: JsonObject, options: MigrateOptions): JsonObje
   return migrateWithOrigins(document, options).document;
 }
 
-/** Like `migrate`, with the origin of each value, so that problems can be reported at their source. */
+/** Migrates a document and returns the origin of each value, so that problems can be reported at their source. */
 export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): Migration {
   const { version } = input;
   const problem = versionProblem(version);
@@ -46,7 +46,7 @@ export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): 
   return { document, origins };
 }
 
-/** The API's message for an invalid `version`; `undefined` for a valid one. */
+/** Returns the API's message for an invalid `version`, or undefined for a valid one. */
 export function versionProblem(value: unknown): string | undefined {
   const required = 'updating settings requires specifying an API version, but';
   if (value === undefined) return `${required} no version was specified`;
@@ -59,7 +59,7 @@ export function versionProblem(value: unknown): string | undefined {
   return undefined;
 }
 
-/** The original dotted path of a path in the migrated document; `path` itself where nothing moved. */
+/** Returns the original dotted path of a path in the migrated document; `path` itself if nothing moved. */
 export function originOf(origins: ReadonlyMap<string, string>, path: string): string {
   for (let prefix = path; ; prefix = prefix.slice(0, prefix.lastIndexOf('.'))) {
     const from = origins.get(prefix);
@@ -68,7 +68,7 @@ export function originOf(origins: ReadonlyMap<string, string>, path: string): st
   }
 }
 
-/** Like `originOf` for the names of a pointer, which may end in a map or list entry. */
+/** Returns the original names of a pointer in the migrated document. The pointer may end in a map or list entry. */
 export function namesBefore(origins: ReadonlyMap<string, string>, names: readonly string[]): string[] {
   for (let length = names.length; length > 0; length -= 1) {
     const from = origins.get(names.slice(0, length).join('.'));
@@ -205,7 +205,7 @@ function move(context: MigrationContext, from: string, to: string, change = (val
   if (set(context, to, change(value))) moved(from, to);
 }
 
-/** Returns false, changing nothing, where a section is not an object: validation reports that. */
+/** Sets a value in the document. Returns false, changing nothing, if a parent is not an object, which validation reports. */
 function set({ document }: MigrationContext, path: string, value: JsonValue): boolean {
   for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
     const section = leafAt(document, path.slice(0, dot));
@@ -225,7 +225,7 @@ function removeIfEmpty({ document }: MigrationContext, path: string): void {
   if (isObject(value) && Object.keys(value).length === 0) removeLeaf(document, path);
 }
 
-/** The logical negation, also of a string that stands for a boolean; anything else is left for validation to report. */
+/** Returns the logical negation, also of a string that stands for a boolean; anything else is left for validation to report. */
 function opposite(value: JsonValue): JsonValue {
   if (typeof value === 'boolean') return !value;
   if (value === 'true') return false;

@@ -1,7 +1,7 @@
 const LONGEST = 80;
 
 /**
- * The candidate most similar to `name`, or undefined when none is close. Case-insensitive; a swap of neighboring
+ * Returns the candidate most similar to `name`, or undefined if none is close. Case-insensitive; a swap of neighboring
  * letters counts as one edit, like a missing, an extra and a wrong letter.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
@@ -21,7 +21,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Optimal string alignment distance. Libraries such as `fastest-levenshtein` count a swap of neighbors as two edits. */
+/** Computes the optimal string alignment distance. Libraries such as `fastest-levenshtein` count a swap of neighbors as two edits. */
 function distance(a: string, b: string): number {
   let secondLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

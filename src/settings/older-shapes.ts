@@ -8,7 +8,7 @@ import { copyOfObject } from './own.ts';
 import { type Members, pastShape, type ShapeError, shapeErrors } from './past-shape.ts';
 import { MAX_SUGGESTIONS } from './unknown-keys.ts';
 
-/** Something that is invalid in an older version, without its position. */
+/** A violation of an older version's shape, without its position. */
 export interface ShapeFinding {
   /** A value that violates the shape, a member that never existed here, or one that a later version added. */
   code: 'shape' | 'unknown' | 'newer';
@@ -32,10 +32,7 @@ const MAPS: readonly { path: string; from: number }[] = [
   { path: 'application.extensions.installed', from: 1 },
 ];
 
-/**
- * The problems of a document of an older version, according to that version's shape. Where releases of one version
- * differed, each of their forms is valid.
- */
+/** Returns the problems of an older document, according to its version's shape. If releases of one version differed, each of their forms is valid. */
 export function validateShape(document: JsonObject, version: number): ShapeFinding[] {
   const shape = pastShape(version);
   if (!shape) return [];
@@ -52,7 +49,7 @@ export function validateShape(document: JsonObject, version: number): ShapeFindi
   return found;
 }
 
-/** Names that older versions have and the newest may not: sections with members, and `true`. */
+/** Returns the names that older versions have and the newest may not: sections with members, and `true`. */
 export function olderMembers(version: number): Members {
   return pastShape(version)?.members ?? {};
 }
@@ -72,7 +69,7 @@ function findingOf(
   return { code: 'unknown', pointer, ...defined({ suggestion }) };
 }
 
-/** A shape covers several versions, so members added between its first and its last need a separate check. */
+/** Finds members that the version does not have yet, because a shape covers several versions. */
 function newerMembers(document: JsonObject, version: number): ShapeFinding[] {
   return FIELDS.filter(({ path, since }) => since > version && leafAt(document, path) !== undefined).map(
     ({ path, since }) => ({ code: 'newer', pointer: pointerOf(path), since }),
@@ -89,7 +86,7 @@ function withLaterPlace(finding: ShapeFinding, version: number): ShapeFinding {
   return { ...finding, ...defined({ suggestion }) };
 }
 
-/** In version 6 extensions were booleans, with the tag as part of the name. */
+/** Checks the texts of extensions in version 6, where values were booleans and the tag was part of the name. */
 function extensionTexts(document: JsonObject, version: number): ShapeFinding[] {
   const map = version === 6 ? leafAt(document, 'extensions') : undefined;
   if (!isObject(map)) return [];
@@ -103,7 +100,7 @@ function isReported(pointer: string, reported: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** First version with a setting or section at this path. */
+/** Returns the first version with a setting or section at this path. */
 function sinceOf(path: string): number | undefined {
   const field = settingAt(path);
   if (field) return field.since;
@@ -111,7 +108,7 @@ function sinceOf(path: string): number | undefined {
   return below.length === 0 ? undefined : Math.min(...below);
 }
 
-/** Suggests a sibling, or the only member of that name in the shape. Stops after some names. */
+/** Returns a function that suggests a sibling, or the only member of that name in the shape. It stops after some names. */
 function suggestions(members: Members, version: number): (names: readonly string[]) => string | undefined {
   let paths: readonly string[] | undefined;
   let asked = 0;
@@ -140,7 +137,7 @@ function lastOf(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1);
 }
 
-/** `null` removes a map entry in documents of every version, but the shapes describe stored settings. */
+/** Removes the `null` entries of maps: they remove an entry in documents of every version, but the shapes describe stored settings. */
 function withoutRemovals(document: JsonObject, version: number): JsonObject {
   const copy = copyOfObject(document);
   for (const { path, from } of MAPS) {

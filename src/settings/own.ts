@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 
 /**
- * Access to an object's own members. Documents are untrusted: a member called `constructor` or `__proto__` must neither
+ * Reads an object's own member. Documents are untrusted: a member called `constructor` or `__proto__` must neither
  * resolve to the prototype nor modify it.
  */
 export function own(object: JsonObject, name: string): JsonValue | undefined {
@@ -15,7 +15,7 @@ export function put(object: JsonObject, name: string, value: JsonValue): void {
   else object[name] = value;
 }
 
-/** A deep copy. */
+/** Returns a deep copy. */
 export function copyOf(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(copyOf);
   if (isObject(value)) return copyOfObject(value);
@@ -28,7 +28,7 @@ export function copyOfObject(object: JsonObject): JsonObject {
   return copy;
 }
 
-/** Deep equality of JSON values, ignoring member order. */
+/** Compares JSON values deeply, ignoring member order. */
 export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a) || Array.isArray(b)) {

@@ -9,15 +9,12 @@ type ParsedYaml = Document.Parsed<ParsedNode>;
 /** A parsed document. */
 export interface ParsedDocument {
   file: string;
-  /** Absent when the text is not a single document. With findings, the part that could be parsed. */
+  /** Absent if the text is not a single document. With findings, the part that could be parsed. */
   value: JsonValue | undefined;
   findings: Finding[];
-  /**
-   * The position of the value, or key, at an RFC 6901 pointer, starting at 1; `undefined` where the text has no such
-   * value.
-   */
+  /** Returns the position of the value, or key, at an RFC 6901 pointer, starting at 1, or undefined if the text has no such value. */
   position(pointer: string, part?: 'key' | 'value'): { line: number; column: number } | undefined;
-  /** The source text of the value at a pointer. */
+  /** Returns the source text of the value at a pointer. */
   sourceText(pointer: string): string | undefined;
 }
 
@@ -53,7 +50,7 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   return readable(file, text, jsonOf(document.contents));
 }
 
-/** The first two documents, or why parsing stopped. */
+/** Returns the first two documents, or the reason that parsing stopped. */
 function compose(text: string): { documents: ParsedYaml[] } | { problem: string; offset: number } {
   const source = tokensOf(text);
   // The composer's own check for duplicate keys is quadratic; the conversion uses a set.
@@ -68,7 +65,8 @@ function compose(text: string): { documents: ParsedYaml[] } | { problem: string;
 }
 
 /**
- * Why a text is too much for a parser of YAML, which would take minutes or the whole stack for it: a clause, undefined when it is not.
+ * Returns the reason, as a clause, that a text is too much for the YAML parser, which would take minutes or overflow the stack, or undefined if it is
+ * not.
  * @param most tokens
  */
 export function tooMuchYaml(text: string, most = MAX_LEXEMES): string | undefined {
@@ -85,8 +83,8 @@ interface TokenSource {
 }
 
 /**
- * The tokens of a text. They end before one that is nested too deeply, as the parser itself counts it: parsing and composing recurse, and
- * a hundred kilobytes of `[` would overflow the stack inside a regular expression and end the process.
+ * Yields the tokens of a text. They end before one that is nested too deeply, as the parser itself counts it: parsing and composing recurse, and a
+ * hundred kilobytes of `[` would overflow the stack inside a regular expression and end the process.
  */
 function tokensOf(text: string, most = MAX_LEXEMES): TokenSource {
   const source: TokenSource = { tokens: read(), offset: 0 };
@@ -150,8 +148,8 @@ function atMost<T>(problems: readonly T[]): readonly T[] {
 }
 
 /**
- * In JSON a single missing character causes several YAML errors; only the first is meaningful. So it is in a text that has more of them
- * than a person makes.
+ * Selects the syntax problems to report. In JSON, or in a text with more errors than a person makes, only the first is meaningful: a single missing
+ * character causes several YAML errors.
  */
 function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset: number; message: string }[] {
   const json = looksLikeJson(text);
@@ -163,7 +161,7 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
   }));
 }
 
-/** The parser's message without what it quotes: a password that starts with `!` parses as a tag. */
+/** Returns the parser's message without quoted text: a password that starts with `!` parses as a tag. */
 function yamlMessage({ code, message, pos }: YAMLError, text: string): string {
   switch (code) {
     case 'TAG_RESOLVE_FAILED':
@@ -194,10 +192,7 @@ function firstWords(message: string): string {
   return words.charAt(0).toLowerCase() + words.slice(1);
 }
 
-/**
- * The finding with file, line and column: of the value at its pointer, of its key for `key`, or of the nearest parent
- * present in the document.
- */
+/** Adds file, line and column to a finding: of the value at its pointer, of its key for `key`, or of the nearest parent present in the document. */
 export function locateInDocument<T extends Finding>(
   document: ParsedDocument,
   finding: T,

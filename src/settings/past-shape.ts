@@ -17,11 +17,11 @@ export interface Members {
   readonly [name: string]: Members | true;
 }
 
-/** Names and values of documents of some settings versions, whose releases differed too little to tell them apart. */
+/** Names and values of documents of some settings versions whose releases differ too little to be told apart. */
 export interface PastShape {
   from: number;
   to: number;
-  /** Sections by their names, and rules of settings. */
+  /** Sections by name, and rules of settings. */
   names: Names;
   members: Members;
 }
@@ -30,11 +30,11 @@ interface Names {
   readonly [name: string]: Names | Rule;
 }
 
-/** What a value must be. */
+/** The types that a value may have. */
 interface Rule {
   /** JSON types. */
   types: readonly string[];
-  /** Those of the entries of a list or map. */
+  /** JSON types of the entries of a list or map. */
   entries?: readonly string[];
   allowed?: readonly string[];
   min?: number;
@@ -71,7 +71,7 @@ const RANGES: readonly (readonly [from: number, to: number])[] = [
 
 const known = new Map<number, PastShape>();
 
-/** The shape of an older version; undefined for the newest. */
+/** Returns the shape of an older version, or undefined for the newest. */
 export function pastShape(version: number): PastShape | undefined {
   const range = RANGES.find(([from, to]) => version >= from && version <= to);
   if (!range) return undefined;
@@ -100,7 +100,7 @@ function shapeOf(from: number, to: number): PastShape {
   return { from, to, names: names as unknown as Names, members: members as unknown as Members };
 }
 
-/** Everything about a document that its shape does not have, names before values. */
+/** Returns every violation of the shape, names before values. */
 export function shapeErrors(document: JsonObject, { names }: PastShape): ShapeError[] {
   const missing = 'version' in document ? [] : [error([], 'required', { missingProperty: 'version' })];
   return [...missing, ...sectionErrors(document, names, [])];

@@ -12,8 +12,8 @@ const RUNS = new RegExp(`[${SET}]+`, 'g');
 /** Line breaks and tabs are kept in multi-line text. */
 const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|[${SET}]`, 'g');
 /**
- * What our own text consists of, so that anything else is foreign: lines and tabs, the styles of `cli/views/text.ts`, and what redraws the
- * status. What moves the cursor counts only where a text begins.
+ * Sequences that our own output uses; anything else is foreign: lines and tabs, the styles of `cli/views/text.ts`, and the sequences that redraw the
+ * status. Cursor movements count only at the beginning of a text.
  */
 const OURS = '\\r?\\n|\\t|\\u001b\\[(?:1|2|22|3[1239])m|^\\r\\u001b\\[2K|^\\u001b\\[H|\\u001b\\[K(?=\\n)|\\u001b\\[J$';
 const FOREIGN = new RegExp(`${OURS}|([${SET}])`, 'g');
@@ -24,30 +24,30 @@ export function hasHidden(text: string): boolean {
   return HIDDEN.test(text);
 }
 
-/** On one line, with hidden characters escaped as in JSON and YAML: `\u009b`. */
+/** Escapes hidden characters, for one line, as in JSON and YAML: `\u009b`. */
 export function escapeHidden(text: string): string {
   return text.replace(EACH_HIDDEN, escapeSign);
 }
 
-/** The same for multi-line text: LF, CRLF and tabs stay. */
+/** Escapes hidden characters in multi-line text as in JSON and YAML; LF, CRLF and tabs stay. */
 export function escapeInLines(text: string): string {
   return text.replace(BETWEEN_LINES, (sign) => (/^(?:\r?\n|\t)$/.test(sign) ? sign : escapeSign(sign)));
 }
 
 /**
- * Text of ours with untrusted text in it, for a terminal: hidden characters are escaped as in JSON, so a JSON document stays equivalent. Of
- * sequences only those pass that we write ourselves.
+ * Prepares our text with untrusted text in it for a terminal: hidden characters are escaped as in JSON, so a JSON document stays equivalent. Only the
+ * escape sequences that we write ourselves pass.
  */
 export function forTerminal(text: string): string {
   return text.replace(FOREIGN, (all, foreign?: string) => (foreign === undefined ? all : escapeSign(foreign)));
 }
 
-/** On one line, with a space for each run of hidden characters. */
+/** Replaces each run of hidden characters with a space, for one line. */
 export function stripHidden(text: string): string {
   return text.replace(RUNS, ' ');
 }
 
-/** A name from a file, for a message: quoted, on one line, cut to forty characters. */
+/** Formats a name from a file for a message: quoted, on one line, cut to forty characters. */
 export function quoteName(text: string): string {
   // A character has at most two UTF-16 units.
   const start = Array.from(text.slice(0, 2 * LONGEST_NAME))
@@ -60,7 +60,7 @@ function escapeSign(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** `web`, `web and db`, `web, db and cache`; empty for none. */
+/** Formats `web`, `web and db` or `web, db and cache`; empty for none. */
 export function wordList(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }

@@ -11,7 +11,7 @@ export interface Release {
   settingsVersion: number;
 }
 
-/** The releases with sections in their settings, oldest first. */
+/** Releases whose settings have sections, oldest first. */
 export const RELEASES: readonly Release[] = [
   { name: '1.8', settingsVersion: 6 },
   { name: '1.9', settingsVersion: 8 },
@@ -43,7 +43,7 @@ const LATER_SETTINGS: Readonly<Partial<Record<SettingPath, string>>> = {
   'diagnostics.connectivity.timeout': '1.21',
 };
 
-/** Former defaults that a rule depends on, of the releases before `until`. */
+/** Former defaults that a rule depends on, valid in releases before `until`. */
 const EARLIER_DEFAULTS: Readonly<Partial<Record<SettingPath, { value: JsonValue; until: string }>>> = {
   'application.adminAccess': { value: true, until: '1.9' },
   'application.pathManagementStrategy': { value: 'notset', until: '1.9' },
@@ -52,12 +52,12 @@ const EARLIER_DEFAULTS: Readonly<Partial<Record<SettingPath, { value: JsonValue;
   'virtualMachine.mount.type': { value: 'reverse-sshfs', until: '1.20' },
 };
 
-/** Index of a release in `RELEASES`; -1 if unknown. */
+/** Returns the index of a release in `RELEASES`, or -1 if unknown. */
 export function releaseIndex(name: string): number {
   return RELEASES.findIndex((release) => release.name === name);
 }
 
-/** Index in `RELEASES` of the first release with a setting at its current path. */
+/** Returns the index in `RELEASES` of the first release with a setting at its current path. */
 export function firstReleaseWith(path: SettingPath): number {
   const later = LATER_SETTINGS[path];
   if (later !== undefined) return releaseIndex(later);
@@ -65,7 +65,7 @@ export function firstReleaseWith(path: SettingPath): number {
   return RELEASES.findIndex(({ settingsVersion }) => settingsVersion >= since);
 }
 
-/** A setting's default in a release, on the newest systems of a platform. */
+/** Returns a setting's default in a release, on the newest systems of a platform. */
 export function defaultIn(path: SettingPath, release: Release, platform: Platform): JsonValue | undefined {
   const earlier = EARLIER_DEFAULTS[path];
   if (earlier && RELEASES.indexOf(release) < releaseIndex(earlier.until)) return earlier.value;

@@ -74,7 +74,7 @@ const kubernetesVersion: Rule = ({ desired, changed, context }) => {
   ];
 };
 
-/** Accepts a value of any type. */
+/** Returns the message for an unavailable version, which may be a value of any type. */
 export function versionNotFound(value: JsonValue): string {
   return `Kubernetes version "${value}" not found.`;
 }
@@ -89,15 +89,15 @@ export interface RuleInput {
   field: SettingField;
   desired: JsonValue;
   current: JsonValue;
-  /** Whether the payload changes this setting, or the named one. */
+  /** True if the payload changes this setting; `changes` answers for another one. */
   changed: boolean;
   changes: (path: SettingPath) => boolean;
-  /** The value of a setting after the change. */
+  /** Returns the value of a setting after the change. */
   result: (path: SettingPath) => JsonValue | undefined;
   context: ValidateContext;
 }
 
-/** Runs after the value itself has passed. */
+/** Returns the problems of a value that has passed its own checks. */
 export type Rule = (input: RuleInput) => Problem[];
 
 /** A fatal conflict with another setting, as one line. */
@@ -105,7 +105,7 @@ function conflict(message: string, fatal = true): Problem[] {
   return [{ code: 'conflict', message, fatal }];
 }
 
-/** All invalid entries are named in one line. */
+/** Checks proxy exceptions; all invalid entries are named in one line. */
 const noproxyList: Rule = ({ field, desired, changed }) => {
   if (!changed || !Array.isArray(desired)) return [];
   const wrong = desired.filter((entry) => typeof entry === 'string' && !isNoproxyEntry(entry));
@@ -182,7 +182,7 @@ function isClassicWithWebAssembly({ result }: RuleInput): boolean {
   );
 }
 
-/** Entries of the extension allow list. */
+/** Checks the entries of the extension allow list. */
 const extensionPatterns: Rule = ({ field, desired, changed }) => {
   if (!changed || !Array.isArray(desired)) return [];
   return desired.flatMap((pattern, index): Problem[] => {
@@ -200,7 +200,7 @@ const extensionPatterns: Rule = ({ field, desired, changed }) => {
   });
 };
 
-/** Installed extensions: image names and tags. Unchanged entries are not checked. */
+/** Checks the image names and tags of installed extensions, except for unchanged entries. */
 const installedExtensions: Rule = ({ field, desired, current, changed }) => {
   if (!changed) return [];
   if (!isObject(desired)) {
@@ -229,10 +229,7 @@ function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
   }));
 }
 
-/**
- * Settings whose rule and lock are checked even where the value itself is invalid: scripts expect all of their
- * messages.
- */
+/** Settings whose rule and lock are checked even if the value itself is invalid: scripts expect all of their messages. */
 export const ALWAYS_FULLY_CHECKED: ReadonlySet<SettingPath> = new Set([
   'application.extensions.installed',
   'containerEngine.mobyStorageDriver',
@@ -243,7 +240,7 @@ export const ALWAYS_FULLY_CHECKED: ReadonlySet<SettingPath> = new Set([
   'virtualMachine.type',
 ]);
 
-/** Rules beyond the type of a value. Other settings have none. */
+/** Rules beyond the type of a value, by setting. */
 export const RULES: Readonly<Partial<Record<SettingPath, Rule>>> = {
   'application.extensions.allowed.list': extensionPatterns,
   'application.extensions.installed': installedExtensions,

@@ -1,7 +1,7 @@
 /** Maximum document size in bytes. */
 export const SIZE_LIMIT = 1024 * 1024;
 
-/** Decoded text, or why and where it is invalid (offset in UTF-16 units of `text`, which ends there). */
+/** Decoded text, or the reason and place of invalid input (offset in UTF-16 units of `text`, which ends there). */
 export type SourceText = { text: string } | { problem: string; text: string; offset: number };
 
 /** Decodes a document: at most 1 MiB of UTF-8 without control characters. */
@@ -18,8 +18,8 @@ export function readSource(source: string | Uint8Array): SourceText {
 }
 
 /**
- * `has 17.3 MiB; at most 16 MiB are read`. For input of unknown size, such as a pipe, `size` is one byte over the
- * limit.
+ * Formats `has 17.3 MiB; at most 16 MiB are read`. For input of unknown size, such as a pipe, `size` is one byte over
+ * the limit.
  * @param limit whole mebibytes, in bytes
  */
 export function tooLong(size: number, limit: number): string {
@@ -48,8 +48,8 @@ export function lineLookup(text: string): (offset: number) => { line: number; co
 }
 
 /**
- * True for UTF-16, with a byte order mark or without: editors and the shell of Windows write it. It is not read as a document; registry files
- * and property lists have their own rules.
+ * True for UTF-16, with or without a byte order mark, as editors and the shell of Windows write it. It is not read as a document; registry files and
+ * property lists have their own rules.
  */
 export function isUtf16(bytes: Uint8Array): boolean {
   const [a, b, c, d] = bytes;
@@ -57,7 +57,7 @@ export function isUtf16(bytes: Uint8Array): boolean {
   return (a === 0 && b !== 0 && c === 0 && d !== 0) || (a !== 0 && b === 0 && c !== 0 && d === 0);
 }
 
-/** Why UTF-16 is refused, as the end of a sentence. */
+/** The reason for refusing UTF-16, as the end of a sentence. */
 export const IS_UTF16 = 'is UTF-16; save it as UTF-8';
 
 function decode(bytes: Uint8Array): SourceText {
@@ -70,7 +70,7 @@ function decode(bytes: Uint8Array): SourceText {
   }
 }
 
-/** The first invalid byte. The text itself may contain U+FFFD, so the bytes are compared. */
+/** Returns the offset of the first invalid byte. The text itself may contain U+FFFD, so the bytes are compared. */
 function firstDifference(bytes: Uint8Array, text: string): number {
   let position = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   let offset = 0;
@@ -83,7 +83,10 @@ function firstDifference(bytes: Uint8Array, text: string): number {
   return offset;
 }
 
-/** In JSON, U+007F needs no escaping, and programs that write JSON do not escape it. */
+/**
+ * Returns the offset of the first control character, or -1. U+007F is allowed in JSON: it needs no escaping, and programs that write JSON do not
+ * escape it.
+ */
 function controlCharacter(text: string): number {
   const last = looksLikeJson(text) ? -1 : 0x7f;
   for (let index = 0; index < text.length; index++) {
@@ -110,7 +113,7 @@ export function looksLikeJson(text: string): boolean {
   return /^\s*[[{]/.test(text);
 }
 
-/** A syntax error worded for JSON; undefined where the parser's own message does not mention YAML. */
+/** Words a syntax error for JSON; undefined if the parser's own message does not mention YAML. */
 export function jsonMessage({ code, message }: SyntaxProblem): string | undefined {
   switch (code) {
     case 'MISSING_CHAR':
@@ -128,7 +131,7 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
   }
 }
 
-/** What the parser misses, worded for people. */
+/** Words the parser's message about a missing token for people. */
 export function unclosedText(message: string): string {
   if (/closing ["']quote/.test(message)) return 'a string is not closed: a quotation mark is missing';
   const bracket = /must .*end with an? ([}\]])/.exec(message)?.[1];

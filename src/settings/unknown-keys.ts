@@ -22,7 +22,7 @@ export const MAX_UNKNOWN_KEYS = 2000;
 export const MAX_SUGGESTIONS = 100;
 
 /**
- * The first `most` members of a payload that are not settings, in its order; their children are not listed, except those of sections of
+ * Returns the first `most` members of a payload that are not settings, in its order. Their children are not listed, except those of sections of
  * earlier releases. The first hundred have suggestions.
  */
 export function unknownKeys(payload: JsonObject, most = MAX_UNKNOWN_KEYS): UnknownKey[] {
@@ -43,7 +43,7 @@ function collect(
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
-    // Its members became different things.
+    // The members of such a section became different settings.
     if (!node && isObject(value) && Object.keys(value).length > 0 && isPastSection(names.join('.'))) {
       collect(value, new Map(), names, search);
     } else if (!node) unknown.push(unknownKey(names, value, unknown.length < MAX_SUGGESTIONS ? members : undefined));
@@ -51,7 +51,7 @@ function collect(
   }
 }
 
-/** Without siblings there is no suggestion. */
+/** Describes an unknown member. Without siblings there is no suggestion. */
 function unknownKey(
   names: readonly string[],
   value: JsonValue | undefined,
@@ -65,13 +65,16 @@ function unknownKey(
   return { pointer: pointerTo(names), path: names.join('.'), ...defined({ suggestion }) };
 }
 
-/** What other desktops and machines call a setting. */
+/** Names that other desktops and machines use for settings. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   ...{ memory: 'virtualMachine.memoryInGB', ram: 'virtualMachine.memoryInGB', memorygb: 'virtualMachine.memoryInGB' },
   ...{ cpus: 'virtualMachine.numberCPUs', cpu: 'virtualMachine.numberCPUs', cores: 'virtualMachine.numberCPUs' },
 };
 
-/** The setting that others call so, with its value where that is a whole number: `memory: 8GB` is `virtualMachine.memoryInGB: 8`. */
+/**
+ * Returns the setting that other programs call by this name, with its value if that is a whole number: `memory: 8GB` is `virtualMachine.memoryInGB:
+ * 8`.
+ */
 export function calledElsewhere(name: string, value: JsonValue | undefined): string | undefined {
   const key = name.toLowerCase();
   const path = Object.hasOwn(OTHER_NAMES, key) ? OTHER_NAMES[key] : undefined;
@@ -79,14 +82,14 @@ export function calledElsewhere(name: string, value: JsonValue | undefined): str
   return number === undefined ? path : `${path}: ${number}`;
 }
 
-/** The number in `8`, `8GB`, `8 GiB`. */
+/** Returns the number in `8`, `8GB` or `8 GiB`. */
 export function wholeNumber(text: string): string | undefined {
   return /^([1-9]\d{0,5}) ?(?:G|GB|GiB)?$/i.exec(text)?.[1];
 }
 
 let byName: ReadonlyMap<string, readonly string[]> | undefined;
 
-/** The only setting of that name in another section. */
+/** Returns the only setting of that name in another section. */
 function elsewhere(name: string): string | undefined {
   byName ??= pathsByName();
   const paths = byName.get(name.toLowerCase()) ?? [];

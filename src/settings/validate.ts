@@ -14,8 +14,9 @@ export type { Issue, ValidateContext } from './issue.ts';
 export { unknownKeys } from './unknown-keys.ts';
 
 /**
- * All problems of a payload, in the order of its members. The payload must be migrated and canonical. Unknown members
- * are skipped (`unknownKeys` lists them), and so are rules of unchanged values, unless a changed one depends on them.
+ * Returns all problems of a payload, in the order of its members. The payload must be migrated and canonical. Unknown
+ * members are skipped (`unknownKeys` lists them), and so are rules of unchanged values, unless a changed one depends on
+ * them.
  */
 export function validate(payload: JsonObject, context: ValidateContext): Issue[] {
   const walk: Walk = { payload, context, issues: [] };
@@ -92,12 +93,12 @@ function ruleProblems(input: RuleInput): Problem[] {
   return [...problems, ...(RULES[field.path]?.(input) ?? [])];
 }
 
-/** A string equivalent to the stored value is checked all the same: it would be stored as a string. */
+/** Checks the value itself. A string equivalent to the stored value is checked even so, because it would be stored as a string. */
 function ownProblems({ field, desired, current }: RuleInput): Problem[] {
   return equal(desired, current) ? [] : valueProblems(field, desired);
 }
 
-/** The problems of a value independent of the platform and other settings. */
+/** Returns the problems of a value that do not depend on the platform or other settings. */
 function intrinsicProblems(input: RuleInput): Problem[] {
   const problems = ownProblems(input);
   if (problems.length > 0) return problems;

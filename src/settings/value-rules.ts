@@ -5,7 +5,7 @@ import type { Problem } from './issue.ts';
 import { own } from './own.ts';
 import { versionNotFound } from './rules.ts';
 
-/** The problems of a value by itself, independent of other settings. */
+/** Returns the problems of a value by itself, independent of other settings. */
 export function valueProblems(field: Field, value: JsonValue): Problem[] {
   switch (field.type) {
     case 'boolean':
@@ -22,7 +22,7 @@ export function valueProblems(field: Field, value: JsonValue): Problem[] {
   }
 }
 
-/** A setting's accepted values, as a phrase for findings. */
+/** Describes a setting's accepted values, as a phrase for findings. */
 export function expectedValue(field: Field): string {
   if (field.format === 'ports') return 'a list of ports and ranges of ports';
   if (field.enum && field.type === 'map<string,string>') {
@@ -67,7 +67,7 @@ function stringProblems(field: Field, value: JsonValue): Problem[] {
   return [];
 }
 
-/** The list includes synonyms, although they were replaced before. */
+/** Reports a value outside of the accepted ones. The message lists synonyms too, although they were replaced before. */
 function notListed(field: Field, value: JsonValue): Problem {
   const listed = JSON.stringify([...(field.enum ?? []), ...Object.keys(field.synonyms ?? {})]);
   const { message, ...problem } = wrongType(field, value);
@@ -108,7 +108,7 @@ function badEntries(map: JsonObject): string[] {
   });
 }
 
-/** Sorted in natural order. Blank entries count as duplicates of each other, and each is listed. */
+/** Returns duplicate entries in natural order. Blank entries count as duplicates of each other, and each is listed. */
 function duplicates(list: readonly string[]): string[] {
   const blank = list.filter((item) => item.trim() === '');
   if (blank.length < 2 && new Set(list).size === list.length) return [];

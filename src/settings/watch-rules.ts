@@ -1,15 +1,15 @@
-/** What the service does about drift: show it; also warn about it; or set the field back. */
+/** The service's responses to drift: show it, also warn about it, or revert the field. */
 export const HEAL_LEVELS = ['report', 'warn', 'enforce'] as const;
 export type HealLevel = (typeof HEAL_LEVELS)[number];
 
 /** The `watch` block of a profile. */
 export interface WatchRules {
   heal: HealLevel;
-  /** By path of a setting or section, `state` or `portForwards`; the longest match counts. */
+  /** Keyed by the path of a setting or section, `state` or `portForwards`; the longest match counts. */
   fields: Record<string, HealLevel>;
 }
 
-/** The level of a field, named as in plans. */
+/** Returns the level of a field, named as in plans. */
 export function healLevel({ heal, fields }: WatchRules, path: string): HealLevel {
   let best = '';
   for (const name of Object.keys(fields)) {

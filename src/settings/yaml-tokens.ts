@@ -7,12 +7,12 @@ export function isBlock(token: CST.Token | null | undefined): token is Block {
   return token?.type === 'block-map' || token?.type === 'block-seq';
 }
 
-/** A token that is written as this text. The parser would make several of it, so nothing but `writtenTokens` may read it. */
+/** Creates a token that is written as this text. The parser would split it into several, so only `writtenTokens` may read it. */
 export function rawToken(source: string): CST.SourceToken {
   return { type: 'space', offset: -1, indent: -1, source };
 }
 
-/** The text of tokens, byte for byte. */
+/** Returns the text of tokens, byte for byte. */
 export function writtenTokens(tokens: Iterable<CST.Token>): string {
   let text = '';
   for (const token of tokens) text += CST.stringify(token);
@@ -20,9 +20,9 @@ export function writtenTokens(tokens: Iterable<CST.Token>): string {
 }
 
 /**
- * Moves tokens between the members of a block, and of all blocks inside it, so that each member is whole lines: its `start` has the
- * comments and blank lines above it and its indentation. The parser leaves them in whatever it read last. The text stays the same.
- * @returns what is below the last member.
+ * Moves tokens between the members of a block, and of all blocks inside it, so that each member is whole lines: its `start` has the comments and
+ * blank lines above it and its indentation. The parser leaves them in whatever it read last. The text stays the same.
+ * @returns the tokens below the last member.
  */
 export function splitIntoLines({ items }: Block, above: CST.SourceToken[] = []): CST.SourceToken[] {
   if (items[0]) items[0].start = [...above, ...items[0].start];
@@ -40,7 +40,7 @@ export function splitIntoLines({ items }: Block, above: CST.SourceToken[] = []):
   return last.start;
 }
 
-/** False for the comments and blank lines at the end of a collection, which the parser makes an item of. */
+/** True for a member; false for the comments and blank lines at the end of a collection, which the parser makes an item of. */
 export function isMember({ start, key, sep, value }: CST.CollectionItem): boolean {
   return Boolean(key || sep || value) || !start.every(isTrivia);
 }
@@ -57,19 +57,19 @@ export function isTrivia({ type }: CST.SourceToken): boolean {
   return type === 'space' || type === 'comment' || type === 'newline';
 }
 
-/** What follows a value on its line, and further lines. */
+/** Returns the tokens that follow a value on its line, and further lines. */
 function endOf(value: CST.Token): CST.SourceToken[] {
   return ('end' in value && value.end) || [];
 }
 
-/** Takes the lines below the one with the mark of a member, or with the end of a value. */
+/** Removes and returns the tokens on the lines below the one with a member's mark, or with the end of a value. */
 function linesBelow(tokens: CST.SourceToken[]): CST.SourceToken[] {
   const mark = tokens.findLastIndex((token) => !isTrivia(token));
   const newline = tokens.findIndex(({ type }, index) => type === 'newline' && index > mark);
   return newline === -1 ? [] : tokens.splice(newline + 1);
 }
 
-/** Removes a member, and keeps the lines above it. */
+/** Removes a member but keeps the lines above it. */
 export function removeMember(items: CST.CollectionItem[], index: number): void {
   const [{ start, value } = { start: [] }] = items.splice(index, 1);
   const inside = isBlock(value) ? value.items.filter((item) => !isMember(item)).flatMap((item) => item.start) : [];

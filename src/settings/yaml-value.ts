@@ -64,7 +64,7 @@ function plain(node: unknown, pointer: string, start: number, state: State): Jso
   return null;
 }
 
-/** The value as written; omitted where a secret belongs, which may look like a number. */
+/** Quotes the value as written, except in place of a secret, which may look like a number. */
 function quoteScalar(node: unknown, pointer: string): string {
   const written = isScalar(node) ? (node.source ?? '') : '';
   const names = pointerNames(pointer).join('.');
@@ -102,14 +102,14 @@ function members(node: YAMLMap, pointer: string, state: State): JsonObject {
   return result;
 }
 
-/** What is wrong with a key that begins as a comment of another language does; undefined for any other. */
+/** Returns the mistake in a key that begins like a comment of another language, or undefined for any other. */
 export function foreignComment(key: string): string | undefined {
   const begin = /^\/[*/]/.exec(key)?.[0];
   if (begin === undefined) return undefined;
   return `a key begins with "${begin}": JSON has no comments; in YAML, a comment begins with "#"`;
 }
 
-/** Why a key without quotes is certainly not what its author means. */
+/** Returns the reason that a key without quotes is certainly not what its author means, or undefined. */
 function misreadKey(name: string, { key, value }: Pair): string | undefined {
   if (!isScalar(key) || key.type !== 'PLAIN') return undefined;
   const comment = foreignComment(name);
@@ -118,7 +118,7 @@ function misreadKey(name: string, { key, value }: Pair): string | undefined {
   return 'merge keys ("<<") belong to YAML 1.1; write the keys here, or give several files, of which later ones win';
 }
 
-/** Keys are taken literally: `1.30: x` has the key `1.30`. */
+/** Returns the name of a key, taken literally: `1.30: x` has the key `1.30`. */
 function nameOf({ key }: Pair): string | undefined {
   if (!isScalar(key)) return undefined;
   if (typeof key.value === 'string') return key.value;

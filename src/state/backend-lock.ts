@@ -14,22 +14,22 @@ import type { MaintenanceLock } from '../reconcile/maintenance.ts';
  * process is our own addition, to distinguish a stale lock from one in use.
  */
 export interface BackendLock extends MaintenanceLock {
-  /** What the file says; `undefined` when there is none. */
+  /** Returns the content of the file, or undefined if there is none. */
   read(): Promise<BackendLockFacts | undefined>;
   /** Removes the file of any owner. Idempotent. */
   remove(): Promise<void>;
 }
 
 interface BackendLockFacts {
-  /** The holder's activity: `Creating snapshot "x"`. Absent when the file does not say. */
+  /** The holder's activity: `Creating snapshot "x"`. Absent if the file does not state it. */
   action?: string;
-  /** The holder, when it was a service of ours. */
+  /** The holder, if it was a service of ours. */
   holder?: ProcessIdentity;
   /** True when the holder is known and dead. */
   abandoned: boolean;
 }
 
-/** `operations`: with a reserve, the lock can be taken on a full disk, where a reset is what makes room. */
+/** Creates the lock at `path`. With the `operations` of a reserve, it can be taken on a full disk, where a reset is the way to make room. */
 export function backendLock(
   path: string,
   processes: ProcessTable = processTable,
@@ -37,7 +37,7 @@ export function backendLock(
 ): BackendLock {
   async function read(): Promise<BackendLockFacts | undefined> {
     if (!(await isThere(path))) return undefined;
-    // An unreadable file exists all the same.
+    // An unreadable file counts as present.
     const { action, pid, started } = (await readableRecord(path)) ?? {};
     const holder = typeof pid === 'number' ? { pid, ...(typeof started === 'string' ? { started } : {}) } : undefined;
     return {

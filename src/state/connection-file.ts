@@ -4,7 +4,7 @@ import { type ProcessTable, processTable } from '../os/process-table.ts';
 import { readableRecord, writeRecord } from '../os/record.ts';
 import { PRODUCT } from '../product.ts';
 
-/** The document of `schemas/connection.json`, in the order in which it is written. */
+/** The document of `schemas/connection.json`, in the order of its members. */
 export interface ConnectionDocument {
   user: string;
   password: string;
@@ -29,7 +29,7 @@ export async function removeConnectionFile(path: string, pid: number, port: numb
   });
 }
 
-/** True when the process named by the file has ended, or is `pid`, which has ended. False for an unreadable file. */
+/** True if the process named by the file has ended, or is `pid`, which has ended. False for an unreadable file. */
 export async function isStale(
   path: string,
   pid: number | undefined,

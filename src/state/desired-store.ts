@@ -12,26 +12,26 @@ export interface DesiredSnapshot {
   etag: string;
 }
 
-/** The result of one write: what changes, if anything does, and an answer. */
+/** The result of one write: the new state, if anything changes, and an answer. */
 export interface WriteResult<T> {
   next?: Partial<Omit<Desired, 'generation' | 'hold'>>;
   /**
-   * Changes of what is stored elsewhere, which the caller makes next: port forwards, and extensions, which are not listed. They belong to
-   * the generation of `next`; without one, to a generation that differs only in its number.
+   * Changes of state stored elsewhere, which the caller makes next: port forwards, and extensions, which are not listed. They belong to the
+   * generation of `next`; without one, to a generation that differs only in its number.
    */
   announced?: readonly RecordedChange[];
   answer: T;
-  /** What makes the change, for the history; the service itself if absent. */
+  /** The author of the change, for the history; the service itself if absent. */
   by?: Author;
-  /** Where it asks for each change. */
+  /** The place in the sources that asks for each change. */
   sources?: readonly StatedSource[];
-  /** Data that it destroys. */
+  /** Data that the change destroys. */
   loss?: RecordedLoss;
-  /** Makes the write a transaction: what happens if the backend fails because of it. Absent: the value stays. */
+  /** Makes the write a transaction: the response if the backend fails because of it. If absent, the value stays. */
   onFailure?: OnFailure;
 }
 
-/** What is said of a write besides its author. */
+/** The parts of a write recorded besides its author. */
 export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources' | 'loss' | 'onFailure'>;
 
 /** Holds the desired state. Writes are serialized and atomic. */
@@ -47,11 +47,11 @@ export interface DesiredStore {
   idle(): Promise<void>;
 }
 
-/** How a new state came about. */
+/** The kind and content of a new state, for listeners. */
 export interface Written {
   before: Desired;
   by: Author;
-  /** See `WriteResult`. */
+  /** Changes of state stored elsewhere; see `WriteResult.announced`. */
   announced: readonly RecordedChange[];
 }
 
@@ -93,7 +93,7 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   };
 }
 
-/** A digest without a key would let readers who see no secrets test guesses of them. */
+/** Returns the state with its tag. A digest without a key would let readers who see no secrets test guesses of them. */
 function snapshotOf(desired: Desired, locks: JsonObject, key: Uint8Array): DesiredSnapshot {
   const digest = createHmac('sha256', key)
     .update(indentedJson(desired.settings))

@@ -31,11 +31,11 @@ export async function saveDesired(
 ): Promise<void> {
   const state = { operations: operations ?? withReserve(files.state) };
   const back = () => saveState(files.stateFile, stateOf(driver, before), state.operations);
-  /** Throws with the old state in place, unless putting it back fails as well. */
+  /** Decides the write. Throws with the old state in place, unless restoring it fails too. */
   const decide = async () => {
     const old = await textOf(files.stateFile);
     await saveState(files.stateFile, stateOf(driver, next), state.operations).catch(async (error: unknown) => {
-      // It may be in place, and only not be flushed: the next service would go on from a state that was refused.
+      // The new state may be in place but not flushed: the next service would go on from a state that was refused.
       const isOld = (await textOf(files.stateFile)) === old;
       await (isOld ? Promise.resolve() : back())
         // The next write may have the same number, and change no settings.
@@ -45,7 +45,7 @@ export async function saveDesired(
     });
   };
   if (next.settings === before.settings) return decide();
-  // Before anything is decided: a link that is not followed.
+  // Rejects a link that is not followed before anything is decided.
   await settingsTarget(files.settingsFile);
   const from = await textOf(files.settingsFile);
   const staged = { generation: next.generation, from: from ?? null, settings: next.settings };
@@ -59,14 +59,14 @@ export async function saveDesired(
   try {
     await saveSettings(files.settingsFile, files.previousSettingsFile, next.settings, operations);
   } catch (error) {
-    // Written, though perhaps not past a power failure: the staged copy stays for that.
+    // The settings are written, though perhaps not safely on the disk: the staged copy stays for a power failure.
     if ((await textOf(files.settingsFile)) !== from) return;
-    // If this fails as well, the next start completes the new state: never half of each.
+    // If this fails too, the next start completes the new state: never half of each.
     await back();
     await removeStaged(files, operations).catch(() => undefined);
     throw error;
   }
-  // Left behind, it has no effect: the settings file is another one than it was staged for.
+  // A staged file left behind has no effect: the settings file is no longer the one that it was staged for.
   await keepWritten(files, operations).catch(() => undefined);
 }
 
@@ -94,8 +94,8 @@ export async function finishWrite(
 }
 
 /**
- * The settings that the service wrote last, to compare the file with: undefined when none are recorded, or when the history has a later
- * change of settings, as after a release that kept no such record.
+ * Returns the settings that the service wrote last, to compare the file with. Undefined if none are recorded, or if the history has a later change of
+ * settings, as after a release that kept no such record.
  */
 export async function readWrittenSettings(
   { writtenSettingsFile }: Pick<Files, 'writtenSettingsFile'>,
@@ -114,7 +114,7 @@ function changesSettings({ changes }: HistoryEntry): boolean {
   return changes.some(({ path }) => FIELDS.some((field) => field.path === path));
 }
 
-/** Records what is in the settings file, where `saveDesired` has not written it. */
+/** Records the content of the settings file, if `saveDesired` has not written it. */
 export async function recordWritten(
   { writtenSettingsFile }: Pick<Files, 'writtenSettingsFile'>,
   { generation, settings }: Pick<Desired, 'generation' | 'settings'>,
@@ -122,7 +122,7 @@ export async function recordWritten(
   await writeRecord(writtenSettingsFile, { generation, settings });
 }
 
-/** What is stored of a desired state beside its settings. */
+/** Returns the stored part of a desired state beside its settings. */
 export function stateOf(driver: string, desired: Desired): ServiceState {
   const { power, generation } = desired;
   return { driver, power, generation, ...blocksOf(desired) };

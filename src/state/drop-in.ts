@@ -21,9 +21,8 @@ export interface AdoptionOptions {
 }
 
 /**
- * In drop-in mode: ensures that the directories are ours to use. Marks empty ones, and those with only a settings file, which scripts
- * create before the first start. Refuses those of the compatible application without `adopt`. Keeps a copy of existing settings. Does
- * nothing where the mark exists.
+ * In drop-in mode, ensures that the directories are ours to use. Marks empty ones, and those with only a settings file, which scripts create before
+ * the first start. Refuses those of the compatible application without `adopt`. Keeps a copy of existing settings. Does nothing if the mark exists.
  * @returns notices for the user.
  * @throws RdError `ERR_WRONG_TARGET` for foreign directories, `ERR_ALREADY_RUNNING` while that application runs.
  */
@@ -67,7 +66,8 @@ export async function requireAdopted(places: Places): Promise<void> {
 }
 
 /**
- * As `requireAdopted`, for commands that remove something: a lone settings file, which a start may use, is not ours to remove.
+ * In drop-in mode, refuses directories that were never adopted, and a lone settings file, for commands that remove something: a start may use that
+ * file, but it is not ours to remove.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
 export async function requireMarked(places: Places): Promise<void> {
@@ -94,7 +94,7 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
   );
 }
 
-/** Evidence of the compatible application: a lone settings file may come from a script before a start. */
+/** Lists the evidence of the compatible application. A lone settings file is none, because it may come from a script before a start. */
 async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Places): Promise<string[]> {
   const inside = await names(data);
   const foreign = [];
@@ -105,7 +105,10 @@ async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Plac
   const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
   return [...(foreign.length > 0 ? [data] : []), ...settings, ...links];
 
-  /** A partial mark belongs to another start, and the log may be of a failed one. On Windows the settings are here too. */
+  /**
+   * True for a file that does not show who created it. A partial mark belongs to another start, and the log may be of a failed one. On Windows the
+   * settings are here too.
+   */
   async function isNeutral(path: string): Promise<boolean> {
     if (path === settingsFile || basename(path).startsWith(`.${basename(dropInMarker)}.`)) return true;
     if (basename(path) !== 'logs') return false;
@@ -121,7 +124,7 @@ async function names(directory: string): Promise<string[]> {
   });
 }
 
-/** Never over another copy. */
+/** Keeps a copy of the settings, never over another copy. */
 async function keepSettings({ settingsFile, config }: Places, now: number): Promise<string | undefined> {
   const stamp = new Date(now).toISOString().replace(/[-:.]/g, '');
   const copy = join(config, `settings.before-${PRODUCT.name}-${stamp}.json`);
@@ -159,8 +162,8 @@ const PROFILE_FAILED = 'Failed to load the deployment profile';
 const PROFILE_ERROR: ErrorCode = 'ERR_PROFILE_INVALID';
 
 /**
- * In drop-in mode: records a failed start and its reason in the log that scripts read; also a start refused because the directories are not
- * ours, where nothing else is written. Never throws: the original failure matters.
+ * In drop-in mode, records a failed start and its reason in the log that scripts read, and also a start refused because the directories are not ours,
+ * where nothing else is written. Never throws: the original failure matters.
  */
 export async function recordFailedStart({ dropIn, logs }: Places, error: unknown, now: number): Promise<void> {
   if (dropIn === undefined) return;
@@ -181,7 +184,7 @@ export async function noting<T>(places: Places, work: () => T | Promise<T>): Pro
   }
 }
 
-/** In drop-in mode: logs one line per event. */
+/** In drop-in mode, logs one line per event. */
 export async function noteProgress({ dropIn, logs }: Places, text: string, now: number): Promise<void> {
   if (dropIn !== undefined) await append(logs, [text], now);
 }

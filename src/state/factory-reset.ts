@@ -16,12 +16,12 @@ const SNAPSHOT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export interface ResetSummary {
   removed: string[];
   kept: { path: string; why: string }[];
-  /** `reason` is a clause. */
+  /** `reason`: a clause. */
   failed: { path: string; reason: string }[];
 }
 
 export interface ResetOptions {
-  /** Downloads too. */
+  /** Remove downloads too. */
   cache: boolean;
   /** Keep the history of changes. */
   keepsHistory?: boolean;
@@ -31,11 +31,11 @@ export interface ResetOptions {
 }
 
 /**
- * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots with their
- * key, and shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes
- * last, and only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing
+ * Removes the files of an installation: settings, state, data, extensions, logs, and with `cache` the downloads. Keeps existing snapshots with their
+ * key, and shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled` is true; the lock
+ * is removed last, and only if nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing
  * outside of our directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
- * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
+ * @throws RdError `ERR_IO` from `checkPlaces`, before anything is removed.
  */
 export async function factoryReset(places: Places, options: ResetOptions): Promise<ResetSummary> {
   const { dryRun = false, cache, keepsHistory = false } = options;
@@ -52,7 +52,7 @@ export async function factoryReset(places: Places, options: ResetOptions): Promi
     failed: [],
   };
   const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
-  // Of a killed service; it may be outside of these places. A path that is not our socket is handled again below.
+  // The socket of a killed service may be outside of these places. A path that is not our socket is handled again below.
   if (!dryRun) await removeServiceSocket(places).catch(() => undefined);
   for (const place of ownedPlaces) {
     if (!(await isThere(place.path))) continue;
@@ -65,7 +65,7 @@ export async function factoryReset(places: Places, options: ResetOptions): Promi
   return summary;
 }
 
-/** The result of a reset where nothing proves that we created the files. */
+/** Returns the result of a reset if nothing proves that we created the files. */
 export async function untouchedSummary(places: Places, cache: boolean): Promise<ResetSummary> {
   const kept: ResetSummary['kept'] = [];
   for (const place of ownPlaces(places, cache)) {
@@ -119,7 +119,7 @@ export async function clearCache(places: Places, operations: RemovalOperations =
   });
 }
 
-/** What `clearCache` would remove. */
+/** Lists the paths that `clearCache` would remove. */
 export async function downloadsIn(places: Places): Promise<string[]> {
   checkPlaces(places, true);
   const ownedPlaces = ownPlaces(places, true);
@@ -142,7 +142,7 @@ async function removeWhole({ path }: OwnPlace, _: Places, removal: Removal): Pro
   };
 }
 
-/** The directory itself goes once only the lock is left in it, which goes later. */
+/** Removes our entries in a directory. The directory itself goes once only the lock is left in it, which goes later. */
 async function removeNames(place: OwnPlace, { home, serviceLock }: Places, removal: Removal): Promise<Outcome> {
   const link = await readlink(place.path).catch(() => undefined);
   if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link; links are not followed' }] };
@@ -155,7 +155,7 @@ async function removeNames(place: OwnPlace, { home, serviceLock }: Places, remov
   return { removed: [place.path], kept: [] };
 }
 
-/** Our entries in a directory, as of now. */
+/** Lists our entries in a directory, as of now. */
 async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
   if (!owns) return (await isThere(path)) ? [path] : [];
   const names = await readdir(path).catch(() => []);
@@ -173,7 +173,7 @@ async function reasonsToKeep(
   for (const path of [places.snapshots, join(places.data, 'containerd-shims')]) {
     if (await entryCount(path)) reasons.set(path, 'not empty');
   }
-  // Not for what others have put beside the snapshots.
+  // Files that others have put beside the snapshots do not count.
   const inSnapshots = await readdir(places.snapshots).catch(() => []);
   if (inSnapshots.some((name) => SNAPSHOT.test(name)) && (await isThere(places.snapshotKey))) {
     reasons.set(places.snapshotKey, 'the key of the snapshots');
@@ -194,7 +194,7 @@ async function reasonsToKeep(
   return reasons;
 }
 
-/** The lock is removed last: it keeps another service from starting in what is half removed. */
+/** Removes the lock last: it keeps another service from starting in a half-removed home. */
 async function removeLast(places: Places, ownedPlaces: readonly OwnPlace[], removal: Removal): Promise<void> {
   for (const path of [places.dropInMarker, places.serviceLock]) {
     const root = ownedPlaces.find((each) => path?.startsWith(each.path + sep))?.path;
@@ -202,7 +202,7 @@ async function removeLast(places: Places, ownedPlaces: readonly OwnPlace[], remo
     for (let at = dirname(path); isWithin(at, root) && at !== places.home; at = dirname(at)) {
       const isGone = await removal.operations.rmdir(at).then(
         () => true,
-        // Not empty: something was kept in it, or reported as not removed.
+        // Not empty: an entry was kept in it, or reported as not removed.
         () => false,
       );
       if (!isGone) break;
@@ -214,7 +214,7 @@ function isWithin(path: string, root: string): boolean {
   return path === root || path.startsWith(root + sep);
 }
 
-/** Number of entries in a directory; `undefined` when it is not a directory or unreadable. */
+/** Returns the number of entries in a directory, or undefined if it is unreadable or not a directory. */
 async function entryCount(path: string): Promise<number | undefined> {
   return readdir(path).then(
     ({ length }) => length,
@@ -226,7 +226,7 @@ async function entryCount(path: string): Promise<number | undefined> {
 export interface RemovalOperations {
   unlink(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
-  /** Absolute paths of all mount points. */
+  /** Returns the absolute paths of all mount points. */
   mounts(): Promise<readonly string[]>;
 }
 
@@ -241,11 +241,11 @@ interface Removal {
   operations: RemovalOperations;
   /** The operations do nothing. */
   dryRun: boolean;
-  /** `reason` is a clause. */
+  /** `reason`: a clause. */
   failed: { path: string; reason: string }[];
 }
 
-/** Removes a file, a link or a directory tree; never follows links. Returns true when it is gone. */
+/** Removes a file, a link or a directory tree; never follows links. Returns true once it is gone. */
 async function remove(path: string, removal: Removal): Promise<boolean> {
   return removeAt(path, await real(path), removal);
 }
@@ -277,14 +277,14 @@ async function removeAt(path: string, realPath: string, removal: Removal): Promi
   }
 }
 
-/** Its real path, without following the last component: as in the mount table. */
+/** Returns the real path, without following the last component, as in the mount table. */
 async function real(path: string): Promise<string> {
   const above = dirname(path);
   const realAbove = await realpath(above).catch(() => above);
   return join(realAbove, path.slice(above.length + (above.endsWith(sep) ? 0 : 1)));
 }
 
-/** Only on Linux; elsewhere no engine of ours mounts anything. */
+/** Returns the mount points. Only on Linux; elsewhere no engine of ours mounts anything. */
 async function mountPoints(): Promise<string[]> {
   const text = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   return text

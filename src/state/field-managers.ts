@@ -1,22 +1,22 @@
 import { isObject, type JsonObject } from '../json.ts';
 import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
 
-/** What set a field last: a setting, map entry, option of the machine, power state or port forward. */
+/** The last writer of a field: a setting, map entry, option of the machine, power state or port forward. */
 export interface FieldManager extends ManagedField, Pick<HistoryEntry, 'by'> {
   generation: number;
   /** RFC 3339. */
   at: string;
 }
 
-/** `after` is what it was set to; absent where an entry of a map was removed. */
+/** `after`: the value that was set; absent if an entry of a map was removed. */
 type ManagedField = Pick<RecordedChange, 'path' | 'key' | 'after' | 'source'>;
 
 /** Bytes of the line with the managers of dropped entries; the oldest go first. */
 const MOST_BYTES = 1024 * 1024;
 
 /**
- * The manager of every field that was set, in the order in which they were set. The history is bounded, so `before` are the managers at the
- * time of the first entry. Entries that never took effect do not count, and a factory reset leaves no field managed. Pure.
+ * Returns the manager of every field that was set, in the order of the writes. The history is bounded, so `before` are the managers at the time of
+ * the first entry. Entries that never took effect do not count, and a factory reset leaves no field managed. Pure.
  */
 export function managersOf(entries: readonly HistoryEntry[], before: readonly FieldManager[] = []): FieldManager[] {
   const managers = new Map(before.map((manager) => [fieldName(manager), manager]));
@@ -24,9 +24,9 @@ export function managersOf(entries: readonly HistoryEntry[], before: readonly Fi
     if (outcome?.result === 'not applied') continue;
     if (by.how === 'factory reset') managers.clear();
     for (const { before: _, ...field } of changes) {
-      // Who started or stopped the desktop manages nothing.
+      // A start or stop of the desktop manages no field.
       if (field.path === 'service') continue;
-      // Set again, it becomes the last one.
+      // A field that is set again becomes the last one.
       managers.delete(fieldName(field));
       managers.set(fieldName(field), { ...field, by, generation, at });
     }
@@ -34,12 +34,12 @@ export function managersOf(entries: readonly HistoryEntry[], before: readonly Fi
   return [...managers.values()];
 }
 
-/** A name that no other field has. */
+/** Returns a unique name of a field. */
 export function fieldName({ path, key }: Pick<RecordedChange, 'path' | 'key'>): string {
   return JSON.stringify(key === undefined ? [path] : [path, key]);
 }
 
-/** The members of one line: what each write manages. */
+/** The members of one line: the fields that each write manages. */
 interface ManagedFields extends Pick<HistoryEntry, 'generation' | 'at' | 'by'> {
   fields: ManagedField[];
 }
@@ -48,7 +48,7 @@ export function isRemoved({ key, after }: ManagedField): boolean {
   return key !== undefined && after === undefined;
 }
 
-/** A line for the managers of entries that are dropped; empty without any. Entries of maps that are gone are no longer managed. */
+/** Returns a line for the managers of entries that are dropped; empty without any. Entries of removed maps are no longer managed. */
 export function managersLine(managers: readonly FieldManager[]): string {
   const writes = new Map<number, ManagedFields>();
   for (const { generation, at, by, ...field } of managers) {
@@ -67,7 +67,7 @@ export function managersLine(managers: readonly FieldManager[]): string {
   return kept.length === 0 ? '' : `${JSON.stringify({ managers: kept })}\n`;
 }
 
-/** The managers in such a line, parsed; what is damaged is left out. */
+/** Parses the managers in a line made by `managersLine`, leaving out damaged ones. */
 export function managersIn({ managers }: JsonObject): FieldManager[] {
   if (!Array.isArray(managers)) return [];
   return managers

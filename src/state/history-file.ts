@@ -9,45 +9,45 @@ import type { HistoryEntry, RecordedLoss, RecordedOutcome } from '../plan/histor
 import { type FieldManager, managersIn, managersLine, managersOf } from './field-managers.ts';
 
 /**
- * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, one for what became of
- * it, and one for data whose loss it turned out to lead to. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is replaced by one with the
- * newest half, headed by one line with what the others say of who manages which field.
+ * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, one for its outcome, and one for
+ * data whose loss it turned out to cause. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is
+ * replaced by one with the newest half, headed by one line with what the others say of who manages which field.
  */
 
-/** Entries that are kept; beyond that, the older half goes. */
+/** Maximum number of entries; beyond that, the older half is dropped. */
 export const MOST_ENTRIES = 500;
-/** So that one huge setting cannot fill the file. */
+/** Maximum size, so that one huge setting cannot fill the file. */
 const MOST_BYTES = 4 * 1024 * 1024;
-/** Lines after which dropping is tried again where it failed, as on a full disk. */
+/** Lines after which a failed drop is retried, as on a full disk. */
 const RETRY_LINES = 50;
 
 export interface HistoryFile {
-  /** The highest generation of an entry when the file was opened; 0 without one. */
+  /** The highest generation of an entry when the file was opened; 0 without entries. */
   readonly last: number;
   /** The entries when the file was opened, oldest first. */
   readonly initial: readonly HistoryEntry[];
   /** Makes an entry durable. Throws `ERR_IO`; the write that it announces must then not happen. */
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
-  /** Adds what became of a generation. Throws `ERR_IO`. */
+  /** Adds the outcome of a generation. Throws `ERR_IO`. */
   close(generation: number, outcome: RecordedOutcome): Promise<void>;
   /** Adds data that a generation destroys to its entry. Throws `ERR_IO`. */
   lose(generation: number, loss: RecordedLoss): Promise<void>;
   /**
-   * Calls back with the generation of the oldest entry that is left, 0 without any: at once, and after each time that entries were
-   * dropped. What is bound to an older entry can go.
+   * Calls back with the generation of the oldest remaining entry, 0 without any: at once, and after each time that entries were dropped. Data bound
+   * to an older entry can be removed.
    */
   onOldest(listener: (generation: number) => void): void;
-  /** All entries, oldest first, with what is being written. Throws `ERR_IO`. */
+  /** Returns all entries, oldest first, including those being written. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
 }
 
-/** Replaced by tests. */
+/** Dependencies of the history, replaced by tests. */
 export interface HistoryOptions {
   /** Adds text to the file, durably. Throws `ERR_IO`. */
   append?(path: string, text: string): Promise<void>;
-  /** For the replacement of the file. */
+  /** File operations that replace the file. */
   operations?: FileOperations;
-  /** Old entries could not be dropped; it is tried again later. */
+  /** Called if old entries could not be dropped; this is retried later. */
   onDropFailure?(error: unknown): void;
 }
 
@@ -71,11 +71,11 @@ export async function openHistory(
   let torn = text !== '' && !text.endsWith('\n');
   let size = { entries: entries.length, bytes: Buffer.byteLength(text) };
   let oldest = entries[0]?.generation ?? 0;
-  /** Lines to go until the next attempt. */
+  /** Lines left until the next attempt. */
   let patience = 0;
   if (isTooLarge(size)) await drop().catch(onDropFailure);
 
-  /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
+  /** Keeps only the newest entries. Throws `ERR_IO`, leaving all of them in place. */
   async function drop(): Promise<void> {
     const { entries: all, managers, dropped } = parseHistory(await textOf(path));
     const kept = newestOf(all);
@@ -99,7 +99,7 @@ export async function openHistory(
     patience -= 1;
     if (!isTooLarge(size) || patience > 0) return;
     patience = RETRY_LINES;
-    // Nobody waits for this but the next line.
+    // Only the next line waits for this.
     queue.run(drop).then(() => {
       patience = 0;
     }, onDropFailure);
@@ -133,18 +133,18 @@ function isTooLarge({ entries, bytes }: { entries: number; bytes: number }): boo
   return entries > MOST_ENTRIES || bytes > MOST_BYTES;
 }
 
-/** All entries, oldest first; none without a file. Throws `ERR_IO`. */
+/** Returns all entries, oldest first; none without a file. Throws `ERR_IO`. */
 export async function readHistory(path: string): Promise<HistoryEntry[]> {
   return entriesIn(await textOf(path));
 }
 
-/** The entries, and what manages each field, also where its entry was dropped. Throws `ERR_IO`. */
+/** Returns the entries, and the manager of each field, even if its entry was dropped. Throws `ERR_IO`. */
 export async function readManagedHistory(path: string): Promise<{ entries: HistoryEntry[]; managers: FieldManager[] }> {
   const { entries, managers } = parseHistory(await textOf(path));
   return { entries, managers: managersOf(entries, managers) };
 }
 
-/** The entries, and the last generation that was ever dropped; 0 if none was. Throws `ERR_IO`. */
+/** Returns the entries, and the last generation that was ever dropped, or 0. Throws `ERR_IO`. */
 export async function readWholeHistory(path: string): Promise<{ entries: HistoryEntry[]; dropped: number }> {
   const { entries, dropped } = parseHistory(await textOf(path));
   return { entries, dropped };
@@ -178,7 +178,7 @@ function entriesIn(text: string): HistoryEntry[] {
   return parseHistory(text).entries;
 }
 
-/** The entries, the managers of fields before the first of them, and the last generation that was dropped. */
+/** Parses the entries, the managers of fields before the first of them, and the last generation that was dropped. */
 function parseHistory(text: string): { entries: HistoryEntry[]; managers: FieldManager[]; dropped: number } {
   const entries: HistoryEntry[] = [];
   let managers: FieldManager[] = [];
@@ -194,7 +194,7 @@ function parseHistory(text: string): { entries: HistoryEntry[]; managers: FieldM
       if (last) last.loss = record.loss;
     } else if (isOutcome(record.outcome)) {
       const last = entries.findLast(({ generation }) => generation === record.generation);
-      // What has converged may fail while it is proven.
+      // A converged change may still fail while it is being proven.
       const isLater = last?.outcome?.result === 'converged' && record.outcome.result === 'returned';
       if (last && (last.outcome === undefined || isLater)) last.outcome = record.outcome;
     }
@@ -202,7 +202,7 @@ function parseHistory(text: string): { entries: HistoryEntry[]; managers: FieldM
   return { entries, managers, dropped };
 }
 
-/** A number is given again only where its first write failed. */
+/** Adds an entry. A number is reused only if its first write failed. */
 function addEntry(entries: HistoryEntry[], entry: HistoryEntry): void {
   for (const earlier of entries) {
     if (earlier.generation >= entry.generation) earlier.outcome = { result: 'not applied', at: entry.at };

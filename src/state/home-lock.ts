@@ -18,7 +18,7 @@ export interface Lock {
   update(facts: Pick<Holder, 'port' | 'version' | 'revision' | 'announced' | 'idle' | 'ending'>): Promise<void>;
   /** Releases the lock. Idempotent. */
   release(): Promise<void>;
-  /** As `release`, when the backend did not stop: the next reader sees that, as after a killed service. */
+  /** Releases the lock, recording that the backend did not stop: the next reader sees that, as after a killed service. */
   leave(): Promise<void>;
 }
 
@@ -41,7 +41,10 @@ const POLL_MS = 100;
 /** Rounds in which two concurrent attempts back off for each other. */
 const ROUNDS = 50;
 
-/** Takes a lock for a short time, or returns its holder. @throws RdError as `lockHome`, but for a live holder. */
+/**
+ * Takes a lock for a short time, or returns its holder.
+ * @throws RdError with the errors of `lockHome`, except for a live holder.
+ */
 export async function tryLock(directory: string): Promise<{ lock: Lock } | { holder: ProcessIdentity }> {
   return take(directory, REAL);
 }
@@ -61,21 +64,20 @@ export async function lockHome(directory: string, home: string, system: LockEnvi
   });
 }
 
-/** Read-only view of a lock holder. */
+/** A lock holder, read only. */
 export interface LockHolder extends Omit<Holder, 'since' | 'at'> {
-  /** RFC 3339: since when. */
+  /** When the lock was taken, RFC 3339. */
   startedAt?: string;
   /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
   alive: boolean;
-  /** Of a dead holder: the original lock directory, which has been moved since. */
+  /** For a dead holder: the original lock directory, which has been moved since. */
   movedFrom?: string;
 }
 
 /**
- * The holder of the lock in `directory`: the live one, else a dead one that left its file; `undefined` when the lock is free. Changes
- * nothing on the disk; ignores unrelated files and copies from another lock.
- * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the holder took it in another directory that was moved
- * here.
+ * Returns the holder of the lock in `directory`: the live one, else a dead one that left its file, or undefined if the lock is free. Changes nothing
+ * on the disk; ignores unrelated files and copies from another lock.
+ * @throws RdError `ERR_IO` when the directory cannot be read, `ERR_HOME_MOVED` when the holder took it in another directory that was moved here.
  */
 export async function lockHolder(
   directory: string,
@@ -109,7 +111,7 @@ function namesIn(directory: string): string[] {
 
 export interface WaitOptions {
   timeoutMs: number;
-  /** Called once, when the lock is taken by another process. */
+  /** Called once, if another process holds the lock. */
   onWait?: (holder: Holder) => void;
   signal?: AbortSignal;
 }
@@ -145,9 +147,9 @@ export async function lockApply(
 }
 
 /**
- * The lock is a directory with one file per process that holds or wants it; a process holds it if it finds no other live one after its own
- * file is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock
- * file could not be taken over without that race.
+ * Takes a lock. It is a directory with one file per process that holds or wants it; a process holds it if it finds no other live one after its own
+ * file is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock file could
+ * not be taken over without that race.
  */
 async function take(directory: string, system: LockEnvironment): Promise<{ lock: Lock } | { holder: Holder }> {
   const self = await system.processes.self();
@@ -176,8 +178,8 @@ async function take(directory: string, system: LockEnvironment): Promise<{ lock:
 }
 
 /**
- * 16 hexadecimal digits that this process has not used before, nor one with the same pid: the time, and nanoseconds. They are no secret, and
- * loading the system's generator would take longer than the rest of the lock.
+ * Returns 16 hexadecimal digits that neither this process nor an earlier one with the same pid has used: the time, and nanoseconds. They are no
+ * secret, and loading the system's generator would take longer than the rest of the lock.
  */
 function unique(): string {
   const nanoseconds = (process.hrtime.bigint() & 0xff_ffffn).toString(16).padStart(6, '0');
@@ -190,7 +192,7 @@ function unique(): string {
 function lockOf(path: string, base: Holder): Lock {
   let released = false;
   let known = base;
-  /** No older content may come last, nor any content after the release. */
+  /** Writes are serialized: no older content may come last, nor any content after the release. */
   const writes = new SerialQueue();
   return {
     async update(facts) {
@@ -212,7 +214,7 @@ function lockOf(path: string, base: Holder): Lock {
   };
 }
 
-/** Also on a full disk: recording a stop, and cleaning up after one, must always work. */
+/** Writes the file of this process. Must work on a full disk too: recording a stop, and cleaning up after one, must always succeed. */
 async function announce(path: string, content: Omit<Entry, 'name'>): Promise<void> {
   const temporary = `${path}.${unique().slice(-8)}`;
   const operations = reserveBeside(dirname(path));
@@ -226,7 +228,10 @@ async function announce(path: string, content: Omit<Entry, 'name'>): Promise<voi
   }
 }
 
-/** Synchronous where there is room: through the thread pool, taking the lock takes as long as everything else that an apply without changes does. */
+/**
+ * Writes a new file, synchronously if there is room: through the thread pool, taking the lock takes as long as everything else that an apply without
+ * changes does.
+ */
 async function writeNew(reserve: FileOperations, path: string, text: string): Promise<void> {
   try {
     const file = openSync(path, 'wx', 0o600);
@@ -259,10 +264,10 @@ export async function sweepLock(directory: string, system: LockEnvironment = REA
   if (await isThere(directory)) await living(directory, system);
 }
 
-/** The temporary files of `announce`, with their writer. */
+/** Name of a temporary file of `announce`, with the pid of its writer. */
 const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
 
-/** The entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
+/** Returns the entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
 async function living(directory: string, system: LockEnvironment): Promise<Entry[]> {
   const names = readdirSync(directory);
   for (const name of names) {
@@ -273,7 +278,7 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await entryOrDamaged(directory, name, system);
     if (entry === 'damaged') await remove(join(directory, name));
-    // Gone meanwhile.
+    // The file is gone in the meantime.
     if (!entry || entry === 'damaged') continue;
     const place = placeStatus(entry.at, directory);
     if (place !== 'copied' && !entry.left && (await system.processes.isAlive(entry))) {
@@ -285,10 +290,13 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
   return entries;
 }
 
-/** The entries, with their writer. */
+/** Name of an entry, with the pid of its writer. */
 const ENTRY = /^(\d+)-[0-9a-f]{16}\.json$/;
 
-/** `damaged`: one of ours, as its name says, that cannot be read and whose process has ended. Throws as `readEntry` for any other. */
+/**
+ * Reads an entry. Returns `damaged` for one that is ours by its name, cannot be read, and whose process has ended. Throws the errors of `readEntry`
+ * for any other.
+ */
 async function entryOrDamaged(directory: string, name: string, system: LockEnvironment) {
   try {
     return readEntry(directory, name);

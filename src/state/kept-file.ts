@@ -4,20 +4,20 @@ import { readRecord, writeRecord } from '../os/record.ts';
 import type { FieldMemory } from '../plan/healing.ts';
 import type { KeptProfile } from '../plan/kept.ts';
 
-/** A kept profile, and what is remembered of its fields. */
+/** A kept profile, and the state remembered of its fields. */
 export interface KeptRecord {
   profile: KeptProfile;
   fields: Record<string, FieldMemory>;
-  /** What its last apply replaced, for as long as that may be undone. */
+  /** The record that its last apply replaced, for as long as that may be undone. */
   replaced?: KeptRecord;
-  /** It was saved before its apply was written, and not again since. */
+  /** The record was saved before its apply was written, and not again since. */
   applying?: true;
 }
 
 const FORMAT = 1;
 
 /**
- * The kept profiles of a home. A file with anything else is set aside, so that the next save loses nothing; `notice` says so.
+ * Loads the kept profiles of a home. A file with anything else is set aside, so that the next save loses nothing; `notice` reports that.
  * @throws RdError `ERR_IO` when it cannot be read.
  */
 export async function loadKept(path: string, now: () => number): Promise<{ records: KeptRecord[]; notice?: string }> {
@@ -32,12 +32,15 @@ export async function loadKept(path: string, now: () => number): Promise<{ recor
   return { records, notice };
 }
 
-/** Atomic, and for the owner alone, because secrets are in it as values. @throws RdError `ERR_IO`; the previous file is then in place. */
+/**
+ * Saves the kept profiles, atomically and for the owner alone, because secrets are in them as values.
+ * @throws RdError `ERR_IO`; the previous file is then in place.
+ */
 export async function saveKept(path: string, records: readonly KeptRecord[]): Promise<void> {
   await writeRecord(path, { format: FORMAT, kept: records });
 }
 
-/** The kept profiles, for when no service runs; those that can be read. Throws `ERR_IO`. */
+/** Returns the kept profiles that can be read, for use when no service runs. Throws `ERR_IO`. */
 export async function readKept(path: string): Promise<KeptRecord[]> {
   const record = await readRecord(path);
   const list = record !== undefined && record !== 'damaged' && Array.isArray(record.kept) ? record.kept : [];
@@ -59,7 +62,9 @@ const SAMPLE = {
   pending: [''],
 };
 
-/** Written by this program, in a directory that only this user can write to; its request is checked before it is used. */
+/**
+ * True for a kept profile. It was written by this program, in a directory that only this user can write to; its request is checked before it is used.
+ */
 function isKept(value: JsonValue): value is JsonObject & KeptRecord {
   if (!isObject(value) || !hasShape(value.profile, SAMPLE) || !isObject(value.fields)) return false;
   if (value.replaced !== undefined && !isKept(value.replaced)) return false;

@@ -5,15 +5,15 @@ import { RdError } from '../errors.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { exposureOf, exposureText } from './ownership.ts';
 
-// Files that a person keeps, perhaps as links to dotfiles: settings.json, and those of other programs. Everything else of ours is opened
-// without following links.
+// Files that a person keeps, perhaps as links to dotfiles: settings.json, and those of other programs. All our other files are opened without
+// following links.
 
-/** Bytes: we replace no larger ones. */
+/** Maximum bytes of a file that is replaced. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** What to do about a file that is not replaced. */
+/** Advice for a file that is not replaced. */
 export const REPLACE_ADVICE = 'Make it a plain file that you can write, or make the change yourself.';
 
-/** Where links may lead. */
+/** The permitted targets of links. */
 export interface LinkRules {
   /** Links may lead only below these directories; a directory that is itself a link counts by its target. */
   within: readonly string[];
@@ -22,9 +22,9 @@ export interface LinkRules {
 }
 
 /**
- * The file to replace in order to change this one: its target, whichever part of the path is a link, so that the link stays.
- * @throws RdError `ERR_IO` for a link that forms a loop, dangles, leads out of `within` or to a read-only file, and for a path that another
- * user can write.
+ * Returns the file to replace in order to change this one: its target, whichever part of the path is a link, so that the link stays.
+ * @throws RdError `ERR_IO` for a link that forms a loop, dangles, leads out of `within` or to a read-only file, and for a path that another user can
+ * write.
  */
 export async function fileBehind(path: string, { within, shared = false }: LinkRules): Promise<string> {
   if (!shared) refuseExposedFile(path);
@@ -40,13 +40,13 @@ export async function fileBehind(path: string, { within, shared = false }: LinkR
   return target;
 }
 
-/** Whether the last part of the path is a symbolic link. */
+/** True if the last part of the path is a symbolic link. */
 export async function isLink(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
 }
 
 /**
- * Facts about a file that may be replaced; `undefined` for a missing one. The path has no links.
+ * Returns facts about a file that may be replaced, or undefined if it is missing. The path has no links.
  * @throws RdError `ERR_IO` for a file with a second hard link, one that another user owns, and anything that is not a file.
  */
 export async function replaceableFacts(file: string): Promise<BigIntStats | undefined> {
@@ -65,18 +65,18 @@ export async function replaceableFacts(file: string): Promise<BigIntStats | unde
   return facts;
 }
 
-/** The error for a file that stays as it is. */
+/** Returns the error for a file that is not replaced. */
 export function refusalError(file: string, why: string): RdError {
   return new RdError('ERR_IO', `${file} was not changed: ${why}`, { advice: REPLACE_ADVICE });
 }
 
-/** A link or parent directory that another user can change would redirect our write. */
+/** Refuses a file whose link or parent directory another user can change, because that would redirect our write. */
 function refuseExposedFile(path: string): void {
   const exposure = exposureOf(path);
   if (exposure) throw refusalError(path, exposureText(exposure));
 }
 
-/** The path without links. A missing file is resolved through its directory. */
+/** Returns the path without links. A missing file is resolved through its directory. */
 async function resolvedPath(path: string): Promise<string> {
   const there = await lstat(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
@@ -90,7 +90,7 @@ async function resolvedPath(path: string): Promise<string> {
   });
 }
 
-/** Root can write everything, but a read-only file was meant to stay unchanged. */
+/** True for a read-only file. Root can write everything, but such a file was meant to stay unchanged. */
 async function isReadOnly(file: string): Promise<boolean> {
   const facts = await lstat(file).catch(() => undefined);
   if (!facts?.isFile()) return false;

@@ -7,22 +7,22 @@ import { type Place, parsePlace } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import type { ProcessIdentity } from '../os/process-list.ts';
 
-/** Holder of a lock, as recorded in its file. */
+/** The holder of a lock, as recorded in its file. */
 export interface Holder extends ProcessIdentity {
   /** RFC 3339. */
   since: string;
   /** Port of a service, once it listens. */
   port?: number;
-  /** Of a service: its release, and the revision of its interface. Absent for those from before there were revisions. */
+  /** The release of a service, and the revision of its interface. Absent for releases from before there were revisions. */
   version?: string;
   revision?: number;
   /** The connection file of the service exists: true from its writing to its removal. */
   announced?: boolean;
-  /** It serves a single command, which ends it. */
+  /** The service serves a single command, which ends it. */
   idle?: boolean;
-  /** It is stopping on request. It may respond for a while, but accepts no changes. */
+  /** The service is stopping on request. It may respond for a while, but accepts no changes. */
   ending?: boolean;
-  /** It released the lock, and its backend may still run. */
+  /** The service released the lock, and its backend may still run. */
   left?: boolean;
   /** The lock directory as it was when the lock was taken. */
   at?: Place;
@@ -34,10 +34,13 @@ export interface Entry extends Holder {
   held: boolean;
 }
 
-/** Bytes: larger than any file of a lock. */
+/** Maximum bytes of a lock's file. */
 const LIMIT = 64 * 1024;
 
-/** Undefined when the file is gone. @throws RdError `ERR_IO` for one that is not ours or cannot be read. */
+/**
+ * Reads an entry. Undefined if the file is gone.
+ * @throws RdError `ERR_IO` for one that is not ours or cannot be read.
+ */
 export function readEntry(directory: string, name: string): Entry | undefined {
   const path = join(directory, name);
   try {
@@ -48,7 +51,7 @@ export function readEntry(directory: string, name: string): Entry | undefined {
   }
 }
 
-/** The same; undefined for any file that is not an entry. */
+/** Reads an entry. Undefined if the file is gone, or is not an entry. */
 export function readableEntry(directory: string, name: string): Entry | undefined {
   try {
     return readEntry(directory, name);

@@ -3,8 +3,8 @@ import { type PlaceStatus, placeStatus } from '../os/directory-identity.ts';
 import { readableEntry } from './lock-entry.ts';
 
 /**
- * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
- * when one was. Unreadable files are ignored.
+ * Returns the status of a lock's directory according to the files in it: `moved` if any held entry says so, `copied` if all of them do. Unreadable
+ * files are ignored.
  */
 export function lockStanding(directory: string): PlaceStatus {
   const entries = namesIn(directory).map((name) => readableEntry(directory, name));

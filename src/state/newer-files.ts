@@ -5,13 +5,13 @@ import { readRecord } from '../os/record.ts';
 import { readHistory } from './history-file.ts';
 import type { Places } from './places.ts';
 
-/** Bytes; a larger file is no record. */
+/** Maximum bytes of a record. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * Refuses a home in which a newer release has written any file that this one cannot read. Called before a service changes anything: it would
- * complete, replace or set aside what it does not understand.
- * @throws RdError `ERR_OTHER_VERSION` naming the file. Damaged and unreadable files are left to those who need them.
+ * Refuses a home in which a newer release has written any file that this one cannot read. Called before a service changes anything, because it would
+ * complete, replace or set aside files that it does not understand.
+ * @throws RdError `ERR_OTHER_VERSION` naming the file. Damaged and unreadable files are left to the code that needs them.
  */
 export async function refuseNewerFiles({ state, historyFile }: Pick<Places, 'state' | 'historyFile'>): Promise<void> {
   const drivers = join(state, 'drivers');

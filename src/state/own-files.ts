@@ -7,16 +7,16 @@ import { isExtensionName } from '../settings/extension-image.ts';
 import { identityOf, type Places } from './places.ts';
 import { settingsTarget } from './settings-file.ts';
 
-/** Directories of an installation. */
+/** A directory of an installation. */
 export interface OwnPlace {
   path: string;
-  /** Our file names in a directory that others may share; absent where all of it is ours. */
+  /** True for our file names in a directory that others may share; absent if all of it is ours. */
   owns?: (name: string) => boolean;
 }
 
 /**
- * All of an installation but its locks, largest data first. A directory is entirely ours only if it is named after us; below `RDCTL_HOME`,
- * and in a log directory set by a variable, a user may have files too.
+ * Returns all directories of an installation but its locks, largest data first. A directory is entirely ours only if it is named after us; below
+ * `RDCTL_HOME`, and in a log directory set by a variable, a user may have files too.
  */
 export function ownPlaces(places: Places, cache: boolean): OwnPlace[] {
   const { directory } = identityOf(places);
@@ -45,7 +45,7 @@ export async function isInstalled({ home, dropInMarker, serviceLock, applyLock }
   return home === undefined || (await isThere(serviceLock)) || (await isThere(applyLock));
 }
 
-/** Also matches partial writes and files that were set aside. */
+/** Returns a predicate for file names that also matches partial writes and files that were set aside. */
 function matcherOf(...patterns: RegExp[]): (name: string) => boolean {
   return withDrafts((own) => patterns.some((pattern) => pattern.test(own)));
 }
@@ -60,7 +60,7 @@ function withDrafts(isOwn: (name: string) => boolean): (name: string) => boolean
 /** Probe file for testing whether the data directory supports cloning. */
 export const SHARE_TRIAL = 'share-trial';
 
-/** In the data directory. */
+/** Returns a predicate for our names in the data directory. */
 function isOwnData({
   connectionFile,
   backendLock,
@@ -72,20 +72,22 @@ function isOwnData({
   return withDrafts((name) => name === SHARE_TRIAL || names.includes(name));
 }
 
-/** In the state directory. */
+/** Our names in the state directory. */
 const isOwnState = matcherOf(
   /^(?:state|settings\.(?:staged|written)|proven|transaction|first-run|restore|copy|covering|port-forwards|kept|before-apply-[0-9a-f]{16})\.json$/,
   /^history\.jsonl$/,
   /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run|tokens)$/,
 );
-/** In the configuration directory. */
+/** Our names in the configuration directory. */
 const isOwnConfig = matcherOf(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/, /^allowed-signers$/);
 const isLog = matcherOf(
   /^service(?:\.\d+)?\.log$/,
   /^(?:background|service-output|dockerd|containerd|moby-containerd|moby-isolated|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,
 );
 
-/** Installed ones are named after their encoded image; see `src/features/extensions/directory.ts`. */
+/**
+ * True for our names in the directory of extensions. Installed ones are named after their encoded image; see `src/features/extensions/directory.ts`.
+ */
 function isExtension(name: string): boolean {
   if (name.startsWith('.staged-')) return true;
   const id = name.replace(/^\.(?:old|gone)-/, '');
@@ -93,23 +95,23 @@ function isExtension(name: string): boolean {
   return isExtensionName(image) && Buffer.from(image).toString('base64url') === id;
 }
 
-/** The temporary names of `writeFileAtomic`. */
+/** Temporary names of `writeFileAtomic`. */
 const DRAFT = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
-/** Milliseconds: no single write of ours takes that long. */
+/** Milliseconds after which a draft is stale: no single write of ours takes that long. */
 const STALE = 3_600_000;
 
 interface DraftPlace {
   directory: string;
-  /** Which files the drafts belong to. */
+  /** True for files that the drafts belong to. */
   of: (name: string) => boolean;
-  /** Processes without the service lock write there: only drafts older than any write are removed. */
+  /** Processes without the service lock write there, so only drafts older than any write are removed. */
   shared?: true;
 }
 
 /**
- * Removes leftovers of killed atomic writes in the directories of an installation. Call it while holding the service lock. Removes regular
- * files with our draft names only; follows no link but that of the settings file.
- * @returns what could not be removed, which is harmless.
+ * Removes leftovers of killed atomic writes in the directories of an installation. Call it while holding the service lock. Removes regular files with
+ * our draft names only; follows no link but that of the settings file.
+ * @returns the errors of drafts that could not be removed, which are harmless.
  */
 export async function sweepDrafts(places: Places, now: number): Promise<Error[]> {
   const failures: Error[] = [];
@@ -129,7 +131,7 @@ export async function sweepDrafts(places: Places, now: number): Promise<Error[]>
   return failures;
 }
 
-/** The launcher record, whose copies are written beside it under one name. */
+/** Returns the file that a draft of a launcher record belongs to; its copies are written beside it under one name. */
 function daemonDraft(name: string): string | undefined {
   return name === 'copy.json.new' ? 'copy.json' : undefined;
 }
@@ -154,7 +156,7 @@ async function draftPlaces(places: Places): Promise<DraftPlace[]> {
   ];
 }
 
-/** Drafts of settings that a person keeps elsewhere are beside the target of the link. */
+/** Returns the place of drafts of settings that a person keeps elsewhere: beside the target of the link. */
 async function linkedSettings({ settingsFile }: Places): Promise<DraftPlace[]> {
   const file = await settingsTarget(settingsFile).then(
     (target) => target.file,
@@ -163,7 +165,7 @@ async function linkedSettings({ settingsFile }: Places): Promise<DraftPlace[]> {
   return file === settingsFile ? [] : [{ directory: dirname(file), of: (name) => name === basename(file) }];
 }
 
-/** The directory of each driver, `run` in it and their direct children. Deeper levels belong to engines and containers. */
+/** Returns the directory of each driver, `run` in it and their direct children. Deeper levels belong to engines and containers. */
 async function driverDirectories(drivers: string): Promise<string[]> {
   const directories: string[] = [];
   for (const driver of await directoriesIn(drivers)) {
@@ -176,7 +178,7 @@ async function directoriesIn(directory: string): Promise<string[]> {
   return (await entries(directory)).filter((each) => each.isDirectory()).map(({ name }) => join(directory, name));
 }
 
-/** Unreadable directories and targets of links have nothing to remove. */
+/** Returns the entries of a directory. Unreadable directories and targets of links have nothing to remove. */
 async function entries(directory: string): Promise<Dirent[]> {
   const isOurs = await lstat(directory).then(
     (facts) => facts.isDirectory(),

@@ -16,21 +16,21 @@ export interface NameFacts {
   gid: number;
   /** With or without the file type bits. */
   mode: number;
-  /** The target of the path itself; absent for its parents. */
+  /** This is the path itself, not one of its parents. */
   last?: true;
 }
 
 /** Trusted owners and groups. */
 export interface Trust {
-  /** An owner that is us, or has full control over us anyway. */
+  /** True for an owner that is us, or has full control over us anyway. */
   owner(uid: number): boolean;
-  /** A group whose only members are trusted owners. */
+  /** True for a group whose only members are trusted owners. */
   group(gid: number): boolean;
-  /** For what is run again after a boot: a boot empties directories such as `/tmp`, and then anyone can create what was there. */
+  /** For paths run again after a boot: a boot empties directories such as `/tmp`, and then anyone can recreate their contents. */
   afterBoot?: true;
 }
 
-/** Why others can change what a path leads to. */
+/** The reason that others can change the target of a path. */
 export interface Exposure extends NameFacts {
   path: string;
   by: 'owner' | 'writers';
@@ -42,8 +42,8 @@ const STICKY = 0o1000;
 const MAX_LINKS = 40;
 
 /**
- * The rule for one component: a trusted owner, and no other writers. Parent directories with the sticky bit may be world-writable (`/tmp`):
- * only the owner of an entry can replace it. The mode of a link is meaningless.
+ * Returns the exposure of one component, which needs a trusted owner, and no other writers. Parent directories with the sticky bit may be
+ * world-writable (`/tmp`): only the owner of an entry can replace it. The mode of a link is meaningless.
  */
 export function exposureBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
   if (!trust.owner(uid)) return 'owner';
@@ -53,11 +53,11 @@ export function exposureBy({ kind, uid, gid, mode, last }: NameFacts, trust: Tru
 }
 
 /**
- * The first component of an absolute path that lets others change its target: every directory from the root on, every link and the
- * directories that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will
- * create them. Always `undefined` on Windows, where modes are meaningless.
+ * Returns the first component of an absolute path that lets others change its target: every directory from the root on, every link and the
+ * directories that it leads through, and the path itself. Undefined if it is safe. Missing components count as safe, because we will create them.
+ * Always undefined on Windows, where modes are meaningless.
  * @param seen components already verified; added to.
- * @param onMissing called with the first component that is not there.
+ * @param onMissing called with the first missing component.
  */
 export function exposureOf(
   path: string,
@@ -68,7 +68,9 @@ export function exposureOf(
   return findExposure(path, (facts) => exposureBy(facts, trust), seen, onMissing);
 }
 
-/** The first link on the way to a path that another user has made. Directories that others can write are no matter: the caller named the path. */
+/**
+ * Returns the first link on the way to a path that another user has made. Directories that others can write are ignored: the caller named the path.
+ */
 export function foreignLinkOn(path: string): Exposure | undefined {
   const { owner } = trustOfUser();
   return findExposure(path, ({ kind, uid }) => (kind === 'link' && !owner(uid) ? 'owner' : undefined));
@@ -112,10 +114,10 @@ function findExposure(
   return undefined;
 }
 
-/** Empty for a missing or unreadable entry: opening it fails with the reason. */
+/** Returns the facts of an entry; empty for a missing or unreadable one, whose opening fails with the reason. */
 function factsOf(path: string): NameFacts | undefined {
   try {
-    // Most homes lack something, and making an error takes longer than the look.
+    // Most homes lack some entry, and making an error takes longer than the lookup.
     const facts = lstatSync(path, { throwIfNoEntry: false });
     if (!facts) return undefined;
     const { uid, gid, mode } = facts;
@@ -133,7 +135,7 @@ export interface Accounts {
   group: string;
 }
 
-/** The local accounts; excludes those of a directory service. */
+/** Returns the local accounts, without those of a directory service. */
 function localAccounts(): Accounts {
   const text = (path: string) => {
     try {
@@ -187,8 +189,8 @@ export function isPrivateGroup(
 }
 
 /**
- * The user, root, and the owner of the root directory, who can replace everything (not root inside a user namespace). For root in a
- * container also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
+ * Returns the trust of a user: the user, root, and the owner of the root directory, who can replace everything (not root inside a user namespace).
+ * For root in a container, also an owner without an account there: nothing in the container runs as that user, and the host mounted it.
  */
 export function trustOfUser(): Trust {
   const uid = process.geteuid?.() ?? 0;
@@ -197,7 +199,7 @@ export function trustOfUser(): Trust {
   return trustIn(uid, owner);
 }
 
-/** Only the administrator of the computer. */
+/** Returns the trust of the system: only the administrator of the computer. */
 export function trustOfSystem(): Trust {
   const root = factsOf(ROOT)?.uid ?? 0;
   return trustIn(0, (other) => other === 0 || other === root);
@@ -214,7 +216,7 @@ function isMountedIn(uid: number): boolean {
   return isContainer() && !accountsIn(localAccounts().passwd).some((user) => user.uid === uid);
 }
 
-/** `/home/a can be written by other users (owner root, mode 0777)` */
+/** Formats `/home/a can be written by other users (owner root, mode 0777)`. */
 export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
   const owner = nameOf(uid);
   const bits = (mode & 0o7777).toString(8).padStart(4, '0');
@@ -223,7 +225,7 @@ export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
   return `${kind === 'link' ? 'the link ' : ''}${path} belongs to another user (owner ${owner}, mode ${bits}, and you are ${us})`;
 }
 
-/** The command that makes it private; absent where only its owner can, and for a directory that is meant for everyone. */
+/** Returns the command that makes the path private; undefined if only its owner can, and for a directory that is meant for everyone. */
 export function exposureFix({ path, by, kind, mode }: Exposure): string | undefined {
   const isMeant = kind === 'directory' && (mode & STICKY) !== 0;
   return by === 'writers' && !isMeant ? `chmod go-w ${shellWord(path)}` : undefined;
@@ -240,7 +242,7 @@ interface Refusal {
   /** An alternative to the command: `Set RDCTL_HOME to …`. */
   otherwise: string;
   trust?: Trust;
-  /** As for `exposureOf`. */
+  /** Called with the first missing component of a path. */
   onMissing?: (path: string) => void;
 }
 
@@ -269,8 +271,8 @@ function lowerFirst(text: string): string {
 }
 
 /**
- * Refuses an installation whose directories, or whose files that decide what is run, can be changed by others. Call it before anything
- * there is trusted, created or removed.
+ * Refuses an installation if others can change its directories, or the files that decide what is run. Call it before anything there is trusted,
+ * created or removed.
  * @throws RdError `ERR_NOT_PRIVATE`.
  */
 export function requirePrivate(places: Places): void {

@@ -23,11 +23,11 @@ export interface Places {
   previousSettingsFile: string;
   /** Driver, desired power, generation. */
   stateFile: string;
-  /** How the settings of this home were initialized. */
+  /** The origin of the settings of this home. */
   firstRunFile: string;
   /** Settings of a write in progress; see `src/state/desired-write.ts`. */
   stagedSettingsFile: string;
-  /** The settings that were written last, which tell an edited file; see there, too. */
+  /** The settings that were written last, which reveal an edited file; see `src/state/desired-write.ts`. */
   writtenSettingsFile: string;
   /** Every write of the desired state; see `src/state/history-file.ts`. */
   historyFile: string;
@@ -52,7 +52,7 @@ export interface Places {
   extensions: string;
   /** Images that virtual machines boot. */
   guestImages: string;
-  /** Programs of ours for the user's PATH. */
+  /** Our programs for the user's PATH. */
   bin: string;
   /** In drop-in mode: marks the directories as ours. */
   dropInMarker?: string;
@@ -66,13 +66,13 @@ interface Bases {
   logs: string;
   state: string;
   cache: string;
-  /** Absent: `bin` in the data directory. */
+  /** Directory of programs; `bin` in the data directory if absent. */
   bin?: string;
   foreignData?: string;
 }
 
 /**
- * The directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory; otherwise
+ * Returns the directories of this product for one user. `RDCTL_HOME`, when set and not empty, moves all of them below one directory; otherwise
  * `RDCTL_COMPAT=rancher-desktop` (drop-in mode, docs/drop-in.md) selects those of the compatible application.
  * @throws RdError `ERR_USAGE` when `RDCTL_HOME` is relative, `RDCTL_COMPAT` has another value or no home directory is known.
  */
@@ -117,12 +117,12 @@ export function places(env: Environment, platform: Platform, homedir: string): P
   };
 }
 
-/** The key beside a directory of snapshots. */
+/** Returns the path of the key beside a directory of snapshots. */
 export function snapshotKeyOf(snapshots: string): string {
   return `${snapshots}.key`;
 }
 
-/** The directory names of an installation. */
+/** Returns the directory names of an installation. */
 export function identityOf({ dropIn }: Pick<Places, 'dropIn'>): Identity {
   return dropIn === undefined ? OWN_IDENTITY : DROP_IN_IDENTITY;
 }
@@ -184,7 +184,7 @@ function platformBases(env: Environment, platform: Platform, homedir: string, { 
 }
 
 function linuxBases(env: Environment, homedir: string, directory: string): Bases {
-  // By the XDG base directory specification an empty or relative value counts as unset.
+  // By the XDG base directory specification, an empty or relative value counts as unset.
   const base = (name: string, ...fallback: string[]): string => {
     const value = env[name];
     return value !== undefined && posix.isAbsolute(value) ? value : posix.join(requireHome(homedir), ...fallback);

@@ -5,7 +5,7 @@ import { type FileOperations, fileOperations } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 
-/** Maximum number in use at once: locks and their drafts, and the state file. */
+/** Maximum number of pieces in use at once: locks and their drafts, and the state file. */
 const PIECES = 8;
 /** The smallest allocation of a file system. */
 const BYTES = 4096;
@@ -15,8 +15,7 @@ function pieces(directory: string): string[] {
 }
 
 /**
- * Reserves space in the state directory for the few small files written during a stop: on a full disk they reuse reserve files. Existing
- * ones stay.
+ * Reserves space in the state directory for the few small files written during a stop: on a full disk they reuse reserve files. Existing pieces stay.
  * @throws RdError `ERR_IO`.
  */
 export async function fillReserve(directory: string): Promise<void> {
@@ -31,9 +30,9 @@ export async function fillReserve(directory: string): Promise<void> {
 }
 
 /**
- * File operations that work on a full disk, for small files in `directory` and below it. A piece of the reserve is renamed and overwritten,
- * which needs no space and cannot lose it to another program, as freed space could; the replaced file becomes a piece in turn. So the
- * reserve keeps its size, however often it is used.
+ * Returns file operations that work on a full disk, for small files in `directory` and below it. A piece of the reserve is renamed and overwritten,
+ * which needs no space and cannot lose it to another program, as freed space could; the replaced file becomes a piece in turn. So the reserve keeps
+ * its size, however often it is used.
  */
 export function withReserve(directory: string): FileOperations {
   return {
@@ -43,7 +42,7 @@ export function withReserve(directory: string): FileOperations {
         await fileOperations.writeNew(path, data, mode);
       } catch (error) {
         if (!isFull(error)) throw error;
-        // Created and not written.
+        // The file was created but not written.
         await unlink(path).catch(() => undefined);
         if (Buffer.byteLength(data) > BYTES || !(await takePiece(directory, path))) throw error;
         await overwrite(path, data);
@@ -60,7 +59,7 @@ export function withReserve(directory: string): FileOperations {
   };
 }
 
-/** There was no room to write. */
+/** True for an error of a full disk. */
 export function isFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '');
 }
@@ -79,7 +78,7 @@ async function takePiece(directory: string, path: string): Promise<boolean> {
   return false;
 }
 
-/** A replaced file becomes the missing piece. Without hard links its space is just freed. */
+/** Makes a replaced file the missing piece. Without hard links its space is just freed. */
 async function givePiece(directory: string, path: string): Promise<void> {
   for (const piece of missing(directory)) {
     const given = await link(path, piece).then(
@@ -90,13 +89,13 @@ async function givePiece(directory: string, path: string): Promise<void> {
   }
 }
 
-/** Pieces that are not there. */
+/** Returns the paths of missing pieces. */
 function missing(directory: string): string[] {
   let there: string[] = [];
   try {
     there = readdirSync(join(directory, 'reserve'));
   } catch {
-    // All of them.
+    // An unreadable reserve lacks all pieces.
   }
   return pieces(directory).filter((each) => !there.includes(basename(each)));
 }
@@ -112,7 +111,7 @@ async function overwrite(path: string, data: string | Uint8Array): Promise<void>
   }
 }
 
-/** The reserve for a lock or another small file in this state directory. */
+/** Returns the file operations of the reserve for a lock or another small file in this state directory. */
 export function reserveBeside(path: string): FileOperations {
   return withReserve(dirname(path));
 }

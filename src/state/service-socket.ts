@@ -20,7 +20,7 @@ interface SocketPlace {
   elsewhere: boolean;
 }
 
-/** Where the service of a home listens beside its port. Undefined on Windows. */
+/** Returns the path at which the service of a home listens beside its port, or undefined on Windows. */
 function socketPlace({ state }: Pick<Places, 'state'>): SocketPlace | undefined {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
@@ -35,8 +35,8 @@ function shortId(state: string): string {
 }
 
 /**
- * The service socket of a home, if only this user can have created it: it belongs to this user, in a directory that nobody else can write.
- * It may be stale. Changes nothing, and never throws.
+ * Returns the service socket of a home, if only this user can have created it: it belongs to this user, in a directory that nobody else can write. It
+ * may be stale. Changes nothing, and never throws.
  */
 export function serviceSocket(places: Pick<Places, 'state'>): string | undefined {
   const place = socketPlace(places);
@@ -49,7 +49,7 @@ export function serviceSocket(places: Pick<Places, 'state'>): string | undefined
   }
 }
 
-/** Whether it is a socket of this user. Throws the system error when it cannot be checked. */
+/** True if it is a socket of this user. Throws the system error when it cannot be checked. */
 function isOwnSocket(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts?.isSocket() === true && facts.uid === process.getuid?.();
@@ -57,7 +57,7 @@ function isOwnSocket(path: string): boolean {
 
 /**
  * Creates the directory and removes a stale socket. Requires the home's lock.
- * @returns where to listen; undefined on Windows.
+ * @returns the path to listen on; undefined on Windows.
  * @throws RdError `ERR_IO` when others can write the directory, or the path is not a socket of this user.
  */
 export async function makeServiceSocketPlace(places: Pick<Places, 'state'>): Promise<string | undefined> {
@@ -74,7 +74,10 @@ export async function makeServiceSocketPlace(places: Pick<Places, 'state'>): Pro
   return path;
 }
 
-/** Removes the socket, and its dedicated directory. Requires the home's lock. Throws `ERR_IO` as above. */
+/**
+ * Removes the socket, and its dedicated directory. Requires the home's lock.
+ * @throws RdError `ERR_IO` when others can write the directory, or the path is not a socket of this user.
+ */
 export async function removeServiceSocket(places: Pick<Places, 'state'>): Promise<void> {
   const place = socketPlace(places);
   if (!place || !isOwnDirectory(place.directory)) return;

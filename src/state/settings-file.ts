@@ -29,7 +29,7 @@ export type LoadedSettings =
   | { kind: 'missing' }
   /** `ignored`: dotted paths of unknown settings. */
   | { kind: 'loaded'; settings: Settings; ignored: string[] }
-  /** Not JSON, and no mistake of a person who edited it: cut off, empty, or something else. */
+  /** Not JSON, and not a person's editing mistake: cut off, empty, or other content. */
   | { kind: 'garbled' };
 
 /** Problems of the settings themselves. Host- or driver-specific problems do not invalidate a file. */
@@ -44,9 +44,9 @@ const OWN_MISTAKES: ReadonlySet<string> = new Set([
 
 /**
  * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
- * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or was edited and has errors: it is
- * deliberate, and replacing one bad value with a default could disable a protection. `details` has them with their positions: all of those
- * of JSON, the first of a text that is not JSON.
+ * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or was edited and has errors: it is deliberate,
+ * and replacing one bad value with a default could disable a protection. `details` lists the errors with their positions: all of them for JSON, the
+ * first for a text that is not JSON.
  */
 export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
   const stored = await readStored(path);
@@ -58,20 +58,20 @@ export async function loadSettings(path: string, previous: string, host: FileHos
   throw await invalidSettings(path, previous, stored, host);
 }
 
-/** The settings in a file, or nothing when it is missing or unusable. */
+/** Returns the settings in a file, or undefined if it is missing or unusable. */
 export async function usableSettings(path: string, host: FileHost): Promise<Settings | undefined> {
   const stored = await readStored(path).catch(() => undefined);
   return stored?.kind === 'json' ? interpret(stored.value, host)?.settings : undefined;
 }
 
-/** Settings in a record of ours, which an earlier release may have written; undefined when they are unusable. */
+/** Returns the settings in a record of ours, which an earlier release may have written, or undefined if they are unusable. */
 export function parseRecordedSettings(value: JsonValue, host: FileHost): Settings | undefined {
   return interpret(value, host)?.settings;
 }
 
 /**
  * Writes settings durably; keeps the previous file as `previous`, if named. A link stays: its target is replaced, and keeps its mode.
- * @throws RdError `ERR_IO`, also for a link as `settingsTarget` says.
+ * @throws RdError `ERR_IO`, including the errors of `settingsTarget`.
  */
 export async function saveSettings(
   path: string,
@@ -95,8 +95,8 @@ export async function saveSettings(
 }
 
 /**
- * The file that a write of the settings replaces: the settings file, or what it leads to as a link, with the mode to keep. The target has to
- * be below the user's home, or below the directory that all our files are in.
+ * Returns the file that a write of the settings replaces: the settings file, or the target of its link, with the mode to keep. The target has to be
+ * below the user's home, or below the directory that all our files are in.
  * @throws RdError `ERR_IO` for a link that is not followed, or whose target is not replaced.
  */
 export async function settingsTarget(path: string): Promise<{ file: string; mode?: number }> {
@@ -132,7 +132,7 @@ async function readStored(path: string): Promise<Stored> {
   return { kind: 'json', text, value };
 }
 
-/** The first error of a text that a person has edited, with its position; nothing for one that was cut off or is something else. */
+/** Returns the first error of a text that a person has edited, with its position, or undefined for one that was cut off or is other content. */
 async function editingMistake(file: string, text: string): Promise<string | undefined> {
   if (!looksLikeJson(text)) return undefined;
   const { jsonProblem } = await import('../settings/json-problem.ts');
@@ -162,9 +162,9 @@ function upToDate(stored: JsonObject, version: number, platform: Platform): Json
   return version < SCHEMA_VERSION ? migrate(stored, { platform }) : stored;
 }
 
-/** A duplicate key may mean one thing to a person and another to a parser. */
+/** True for duplicate keys, which may mean one thing to a person and another to a parser. */
 async function hasDuplicates(path: string, text: string, value: JsonValue): Promise<boolean> {
-  // Our own formatting has none, and the search costs more than all the rest.
+  // Our own formatting has none, and the search costs more than the rest together.
   if (text === `${JSON.stringify(value, null, 2)}\n`) return false;
   const { documentMistakes } = await import('./settings-mistakes.ts');
   return documentMistakes(path, text).length > 0;
@@ -191,7 +191,7 @@ function moveCommand(from: string, to: string, { platform }: FileHost): string {
   return `mv ${shellWord(from)} ${shellWord(to)}`;
 }
 
-/** Not the same as missing: defaults in its place could lift a protection. */
+/** Returns the error for a dangling link. It is not treated as missing: defaults in its place could lift a protection. */
 async function dangling(path: string): Promise<RdError> {
   const target = await readlink(path).catch(() => 'nothing');
   return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} is a link to ${target}, which does not exist`, {

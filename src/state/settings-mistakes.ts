@@ -7,18 +7,18 @@ import { parseDocument } from '../settings/parse.ts';
 
 interface CheckOptions {
   host: Parameters<typeof checkSettings>[1];
-  /** Which problems invalidate the file. */
+  /** True for problems that invalidate the file. */
   counts(code: string): boolean;
 }
 
-/** Duplicate keys and the like, which `JSON.parse` ignores. */
+/** Finds duplicate keys and similar mistakes, which `JSON.parse` ignores. */
 export function documentMistakes(file: string, text: string): Finding[] {
   const document = parseDocument(text, file);
-  // Without a value the text exceeds the limits of this parser, although the other one accepted it.
+  // Without a value, the text exceeds the limits of this parser, although the other one accepted it.
   return document.value === undefined ? [] : document.findings;
 }
 
-/** All errors in a settings file that is JSON: `file:line:column: message (/pointer)…`. */
+/** Formats all errors in a settings file that is JSON: `file:line:column: message (/pointer)…`. */
 export async function settingsMistakes(
   file: string,
   text: string,
@@ -34,7 +34,7 @@ export async function settingsMistakes(
   const { findings } = await checkSettings({ document, at: '', settings: value }, host);
   const counted = findings.filter((finding) => isCounted(finding, counts));
   const all = [...documentMistakes(file, text), ...counted];
-  // An older file may contain what its own version accepts and the newest does not.
+  // An older file may contain values that its own version accepts and the newest does not.
   const other = { file, line: 1, column: 1, pointer: '', message: 'migration does not produce valid settings' };
   return formatFindings(all.length > 0 ? all : [other]);
 }

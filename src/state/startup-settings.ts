@@ -20,11 +20,11 @@ export interface SettingsHost {
 
 export interface StartupSettings {
   settings: Settings;
-  /** Before the locked profile was applied. */
+  /** The settings before the locked profile was applied. */
   stored: Settings;
   /** The file is not JSON: it must not become the backup of the next write. */
   fileIsGarbled: boolean;
-  /** They are those of the settings file; otherwise a notice says which ones they are. */
+  /** The settings are those of the settings file; otherwise a notice states their source. */
   isFromFile: boolean;
   /** The file does not hold these settings yet. */
   unsaved: boolean;
@@ -37,9 +37,8 @@ export interface StartupSettings {
 }
 
 /**
- * The initial settings: the file, or on a first run the defaults with the administrator's; the locked profile overrides either. A missing
- * or invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file
- * is touched.
+ * Returns the initial settings: the file, or on a first run the defaults with the administrator's; the locked profile overrides either. A missing or
+ * invalid file is replaced by the backup from before the last change. Profiles are read first: a bad one stops the start before any file is touched.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_IO`.
  */
 export async function startupSettings(
@@ -75,9 +74,8 @@ export async function startupSettings(
 }
 
 /**
- * Finds the settings from before the last change. A file that is not JSON is set aside; it keeps its name until the next write, so that a
- * start after a crash sees the same. A missing one may have been deleted by mistake or by another program; the notice says how to get
- * defaults.
+ * Finds the settings from before the last change. A file that is not JSON is set aside; it keeps its name until the next write, so that a start after
+ * a crash sees the same. A missing file may have been deleted by mistake or by another program; the notice tells how to get defaults.
  */
 async function recover(
   kind: 'garbled' | 'missing',
@@ -98,7 +96,7 @@ async function recover(
   const defaults = `${problem}, and default settings are in effect`;
   if (!existsSync(previousSettingsFile))
     return { notice: `${defaults}: there is no copy from before the last change.` };
-  // The next change would overwrite it.
+  // The next change would overwrite the backup.
   const other = await keepAside(previousSettingsFile, now);
   return {
     notice: `${defaults}: the copy from before the last change is not usable either, and is kept as ${other}.`,

@@ -10,9 +10,9 @@ import { storedBlocks } from '../settings/blocks.ts';
 import type { Places } from './places.ts';
 import { reserveBeside } from './reserve.ts';
 
-/** What a service persists besides the settings, with the blocks in force. */
+/** The state that a service persists besides the settings, with the blocks in force. */
 export interface ServiceState extends Blocks {
-  /** Chosen at the first start; never changes by itself. */
+  /** Chosen at the first start; never changes on its own. */
   driver: string;
   power: 'started' | 'stopped';
   /** Version of the desired state; increases with every change and every start. */
@@ -22,12 +22,15 @@ export interface ServiceState extends Blocks {
 export type LoadedState =
   | { kind: 'missing' }
   | { kind: 'loaded'; state: ServiceState }
-  /** It exists and is unusable; `setAside` makes room for a new one. */
+  /** The file exists and is unusable; `setAside` makes room for a new one. */
   | { kind: 'broken' };
 
 const FORMAT = 1;
 
-/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` for that of a newer release. */
+/**
+ * Reads the state file.
+ * @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` for a file of a newer release.
+ */
 export async function loadState(path: string): Promise<LoadedState> {
   const record = await readRecord(path);
   if (record === undefined) return { kind: 'missing' };
@@ -36,8 +39,8 @@ export async function loadState(path: string): Promise<LoadedState> {
 }
 
 /**
- * The drivers whose backend may run, for a command that only stops it: that of the state file, of whatever release; without a usable one
- * every driver that has kept files. Never throws.
+ * Returns the drivers whose backend may run, for a command that only stops it: the one in the state file, whatever its release; without a usable
+ * file, every driver that has kept files. Never throws.
  */
 export async function driversToStop({ state, stateFile }: Pick<Places, 'state' | 'stateFile'>): Promise<string[]> {
   const text = await readIfThere(stateFile).catch(() => '');
@@ -57,7 +60,7 @@ export async function saveState(
   await writeRecord(path, { format: FORMAT, ...state }, { operations });
 }
 
-/** Earlier releases wrote fewer blocks. */
+/** Parses a state. Earlier releases wrote fewer blocks. */
 function stateIn({ format, driver, power, generation, ...rest }: JsonObject): ServiceState | undefined {
   if (format !== FORMAT) return undefined;
   if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
@@ -71,7 +74,7 @@ export async function recordFirstRun(path: string, firstRun: FirstRun): Promise<
   await writeRecord(path, firstRun);
 }
 
-/** The record; empty when missing or broken, because nothing depends on it. */
+/** Returns the record of the first run, or undefined if it is missing or broken, because nothing depends on it. */
 export async function readFirstRun(path: string): Promise<FirstRun | undefined> {
   const { at, defaults } = (await readableRecord(path)) ?? {};
   return typeof at === 'string' ? { at, ...(typeof defaults === 'string' ? { defaults } : {}) } : undefined;

@@ -15,7 +15,7 @@ import { PRODUCT } from '../product.ts';
  * 256 random bits; slow ones protect passwords that people choose.
  */
 
-/** What a token may do; each scope includes the ones before. */
+/** The permissions of a token; each scope includes the ones before. */
 export const TOKEN_SCOPES = ['read', 'plan', 'write'] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
@@ -25,7 +25,7 @@ export interface TokenRecord {
   scope: TokenScope;
   /** RFC 3339. */
   createdAt: string;
-  /** RFC 3339; absent: never. */
+  /** RFC 3339; absent if it never expires. */
   expiresAt?: string;
 }
 
@@ -37,9 +37,9 @@ export type TokenCheck =
   | { kind: 'unknown' | 'unreadable'; name: string }
   | { kind: 'expired'; name: string; expiresAt: string };
 
-/** So that a leaked token is recognized as one, also by secret scanners. */
+/** Prefix by which a leaked token is recognized, also by secret scanners. */
 const PREFIX = `${PRODUCT.name}_`;
-/** No underscore, which ends the name within a token. */
+/** No underscore, because it ends the name within a token. */
 const NAME = /^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/;
 const TOKEN = new RegExp(`^${PREFIX}([a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)_[A-Za-z0-9_-]{43}$`);
 const SUFFIX = '.json';
@@ -75,7 +75,7 @@ export async function createToken(directory: string, record: TokenRecord): Promi
   return token;
 }
 
-/** All tokens by name, also expired ones. A damaged file has no record and gives access to nothing. Throws `ERR_IO`. */
+/** Returns all tokens by name, including expired ones. A damaged file has no record and gives access to nothing. Throws `ERR_IO`. */
 export async function listTokens(directory: string): Promise<{ name: string; record?: TokenRecord }[]> {
   const names = await readdir(directory).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return [];
@@ -109,7 +109,10 @@ export async function revokeToken(directory: string, name: string): Promise<bool
   }
 }
 
-/** Looks up what a client presented, as the file says at this moment. Never throws. @param now milliseconds since the epoch. */
+/**
+ * Checks a token that a client presented against its file at this moment. Never throws.
+ * @param now milliseconds since the epoch.
+ */
 export async function checkToken(directory: string, presented: string, now: number): Promise<TokenCheck> {
   const name = TOKEN.exec(presented)?.[1];
   if (name === undefined) return { kind: 'malformed' };
@@ -130,7 +133,7 @@ function digestOf(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** Undefined without a file, or for a damaged one. Throws `ERR_IO`. */
+/** Reads the file of a token. Undefined if it is missing or damaged. Throws `ERR_IO`. */
 async function readStored(directory: string, name: string): Promise<(TokenRecord & { sha256: string }) | undefined> {
   const value: unknown = await readRecord(fileOf(directory, name));
   if (!isObject(value)) return undefined;

@@ -13,29 +13,29 @@ import { type FileHost, parseRecordedSettings } from './settings-file.ts';
 export interface TransactionRecord {
   /** Version of the desired state that the apply created. */
   generation: number;
-  /** `returning`: the change has failed, and `earlier` is being put back. */
+  /** `returning`: the change has failed, and `earlier` is being restored. */
   phase: 'changing' | 'returning';
-  /** What the apply wrote. */
+  /** The state that the apply wrote. */
   after: DesiredBackend;
   earlier: EarlierState;
   touched: BackendPart[];
   failedBefore?: BackendPart;
-  /** Why the change failed, and the steps until then. */
+  /** The cause of the change's failure, and the steps until then. */
   reason?: string;
   phases?: NonNullable<RecordedOutcome['phases']>;
 }
 
 type Files = Pick<Places, 'provenFile' | 'transactionFile'>;
 
-/** The last proven state, and the apply in progress, secrets included: for the owner alone. */
+/** The last proven state, and the apply in progress. Both contain secrets, so that only the owner can read the files. */
 export interface TransactionFiles {
-  /** Undefined where nothing has run, or the file cannot be used. Throws `ERR_IO`. */
+  /** Reads the last proven state. Undefined if nothing has run, or the file cannot be used. Throws `ERR_IO`. */
   readProven(): Promise<EarlierState | undefined>;
   saveProven(state: EarlierState): Promise<void>;
-  /** As `readProven`. */
+  /** Reads the apply in progress. Undefined if there is none, or the file cannot be used. Throws `ERR_IO`. */
   readTransaction(): Promise<TransactionRecord | undefined>;
   saveTransaction(record: TransactionRecord): Promise<void>;
-  /** Idempotent. Throws `ERR_IO`. */
+  /** Removes the record of the apply. Idempotent. Throws `ERR_IO`. */
   removeTransaction(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function transactionFiles(
   };
 }
 
-/** Without anything else that the object may have. */
+/** Picks the members of a state, leaving out any others. */
 function plain(state: EarlierState): EarlierState {
   const { generation, settings, power } = state;
   return { generation, settings, ...blocksOf(state), power };
@@ -98,7 +98,7 @@ function transactionIn(record: { [name: string]: JsonValue }, host: FileHost): T
     touched: touched.filter(isPart),
     ...(isPart(failedBefore) ? { failedBefore } : {}),
     ...(typeof reason === 'string' ? { reason } : {}),
-    // Written by this service, and only shown.
+    // Written by this service, and used for display only.
     ...(Array.isArray(phases) ? { phases: phases as unknown as NonNullable<RecordedOutcome['phases']> } : {}),
   };
 }

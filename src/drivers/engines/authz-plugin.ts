@@ -17,7 +17,7 @@ import type { PullPolicy } from './pull-policy.ts';
 /** dockerd sends at most 1 MiB of body, in base64; a larger request is not from dockerd. */
 const MAX_BODY = 8 * 1024 * 1024;
 
-/** The server of dockerd's authorization plugin: dockerd queries it before every API request, and blocks until it responds. */
+/** Creates the server of dockerd's authorization plugin: dockerd queries it before every API request, and blocks until it responds. */
 export function authzPlugin(parts: PluginParts): Server {
   return createServer((request, response) => {
     answer(request, parts).then(
@@ -49,7 +49,7 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
   }
 }
 
-/** Why dockerd must refuse a request; undefined when it is allowed. */
+/** Returns the reason that dockerd must refuse a request, or undefined if it is allowed. */
 export function denial(call: EngineCall | undefined, policy: PullPolicy): string | undefined {
   const list = policy.list();
   if (!call) return 'the request could not be parsed to check it against the allowed images';
@@ -85,7 +85,7 @@ function callOf(text: string): EngineCall | undefined {
   };
 }
 
-/** Discards all data. */
+/** Discards all data of a request. */
 async function end(request: IncomingMessage): Promise<void> {
   request.resume();
   if (!request.readableEnded) await once(request, 'end');
@@ -99,14 +99,14 @@ function reply(response: ServerResponse, body: object): void {
 /** A request to dockerd as its authorization plugin sees it. */
 export interface EngineCall {
   method: string;
-  /** As sent: escaped, with version and query. */
+  /** As received: escaped, with version and query. */
   uri: string;
   headers: Readonly<Record<string, string>>;
-  /** Of JSON requests only. */
+  /** Present only for JSON requests. */
   body?: string;
 }
 
-/** What a request would bring into the engine. */
+/** The images that a request would bring into the engine. */
 export type RequestedImages =
   | { brings: 'nothing' }
   | { brings: 'images'; references: readonly ImageReference[] }
@@ -135,7 +135,7 @@ export function parseEngineCall(call: EngineCall): RequestedImages {
   return route.read(parameters, call);
 }
 
-/** dockerd brings nothing in for these, whatever the path. */
+/** Methods with which dockerd brings nothing in, whatever the path. */
 const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
 
 type Reader = (parameters: URLSearchParams, call: EngineCall) => RequestedImages;
@@ -147,7 +147,7 @@ type Reader = (parameters: URLSearchParams, call: EngineCall) => RequestedImages
 const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] = [
   { method: 'POST', at: /^\/images\/create$/, read: imageCreate },
   { method: 'POST', at: /^\/images\/load$/, read: anything('loading an archive of images') },
-  // An archive as well: the file system of a plugin, which dockerd runs as root.
+  // An archive too: the file system of a plugin, which dockerd runs as root.
   { method: 'POST', at: /^\/plugins\/create$/, read: anything('creating a plugin') },
   { method: 'POST', at: /^\/plugins\/pull$/, read: pluginPull },
   { method: 'POST', at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
@@ -173,7 +173,7 @@ const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] =
 const PATH = /^(?:\/v\d{1,2}\.\d{1,3})?((?:\/(?:[\w.~!$&'()*+,:@=-]|%[0-9A-Fa-f]{2})+)+)$/;
 const QUERY = /^(?:[\w.~!$&'()*+,:@=/?-]|%[0-9A-Fa-f]{2})*$/;
 
-/** The path without its version, unescaped. Undefined unless it is in origin form and dockerd's router would see the same path. */
+/** Returns the path without its version, unescaped. Undefined unless it is in origin form and dockerd's router would see the same path. */
 function targetOf(uri: string): { path: string; query: string; escaped: boolean } | undefined {
   const mark = uri.indexOf('?');
   const [, written] = PATH.exec(mark === -1 ? uri : uri.slice(0, mark)) ?? [];
@@ -186,7 +186,7 @@ function targetOf(uri: string): { path: string; query: string; escaped: boolean 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters on purpose.
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** Undefined unless every parser extracts the same names and values. */
+/** Parses a query. Undefined unless every parser extracts the same names and values. */
 function parametersOf(query: string): URLSearchParams | undefined {
   if (!QUERY.test(query) || unescapeText(query) === undefined) return undefined;
   const parameters = new URLSearchParams(query);
@@ -204,8 +204,8 @@ function unescapeText(text: string): string | undefined {
 const FORM_REASON = 'its body could be a form, which takes precedence over its query';
 
 /**
- * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
- * its length only when it is not chunked.
+ * True if dockerd may read the body as a form. For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only
+ * when the first type is JSON, and its length only when it is not chunked.
  */
 function mayBeForm({ headers, body }: EngineCall): boolean {
   if (body) return false;
@@ -218,7 +218,10 @@ function anything(what: string): Reader {
   return () => ({ brings: 'anything', what });
 }
 
-/** `fromImage` with a tag or digest in it or in `tag`, which takes precedence; without either, every tag. Else an import. */
+/**
+ * Reads the image of a pull: `fromImage` with a tag or digest in it or in `tag`, which takes precedence; without either, every tag. Otherwise it is
+ * an import.
+ */
 function imageCreate(query: URLSearchParams, call: EngineCall): RequestedImages {
   const image = query.get('fromImage') ?? '';
   if (image === '') return { brings: 'anything', what: 'importing an archive' };

@@ -26,7 +26,7 @@ export function containerdPlaces(data: string, run: string): ContainerdPlaces {
   };
 }
 
-/** Stale sockets of a killed containerd; a new one must not find them. */
+/** Returns sockets that a killed containerd leaves; a new one must not find them. */
 function containerdSockets({ socket }: ContainerdPlaces): string[] {
   return [socket, `${socket}.ttrpc`];
 }
@@ -46,12 +46,12 @@ const DISABLED = [
   'io.containerd.internal.v1.opt',
 ];
 
-/** A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */
+/** Quotes a TOML string. A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */
 function quoteToml(text: string): string {
   return JSON.stringify(text);
 }
 
-/** What pods need from the cluster's containerd. Paths in the machine. */
+/** The settings that pods need from the cluster's containerd. Paths in the machine. */
 export interface PodNetwork {
   /** The CNI configuration directory. */
   configuration: string;
@@ -65,7 +65,7 @@ const SANDBOX_IMAGE = 'docker.io/rancher/mirrored-pause:3.6';
 /** Loopback address of the CRI streaming server for `kubectl exec`. */
 const STREAM_PORT = '10010';
 
-/** The text of `containerd.toml`. Disables the debug socket, whose default path is host-wide. */
+/** Returns the text of `containerd.toml`. Disables the debug socket, whose default path is host-wide. */
 export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): string {
   const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
   return [
@@ -99,12 +99,15 @@ function podLines({ configuration, plugins }: PodNetwork): string[] {
   ];
 }
 
-/** The file in `hosts` for every registry without its own. */
+/** Returns the path of the file in `hosts` for every registry without its own. */
 export function hostsFile({ hosts }: ContainerdPlaces): string {
   return join(hosts, '_default', 'hosts.toml');
 }
 
-/** Routes every request to the gateway; also sets `server`, or clients would fall back to the registry itself. */
+/**
+ * Returns the configuration that routes every request to the gateway. It also sets `server`, because clients would otherwise fall back to the
+ * registry itself.
+ */
 export function hostsConfig({ port, secret }: Gateway): string {
   const address = quoteToml(`http://127.0.0.1:${port}`);
   const cookie = `  Cookie = ${quoteToml(secretCookie(secret))}`;
@@ -125,12 +128,12 @@ const READY_MS = 60_000;
 /** The HTTP/2 preface and empty settings: gRPC servers such as containerd keep a connection open after them. */
 export const GRPC_HELLO = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
 
-/** The command line of containerd's own client. */
+/** Returns a command line of containerd's own client. */
 export function ctrArguments(socket: string, args: readonly string[]): string[] {
   return ['ctr', '--address', socket, '--connect-timeout', '5s', ...args];
 }
 
-/** The lines of a quiet listing of that client. */
+/** Returns the lines of a quiet listing of that client. */
 export function linesOf(output: string): string[] {
   return output.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
 }
@@ -138,17 +141,17 @@ export function linesOf(output: string): string[] {
 /** The private containerd of an engine: moby runs its containers with one, and containerd is itself an engine. */
 export interface ContainerdDaemon {
   readonly program: EngineProgram;
-  /** Its required files, after the caller's. Nothing of it runs. */
+  /** Returns the daemon's required files, after the caller's. It starts nothing. */
   arrangement(beside: Arrangement): Arrangement;
   /** Writes the required files, starts it and waits until it accepts connections, which means that it is ready. */
   start(beside: Arrangement, signal: AbortSignal): Promise<void>;
-  /** Its version, or undefined without a response. */
+  /** Returns its version, or undefined without a response. */
   version(signal: AbortSignal): Promise<string | undefined>;
-  /** Runs `ctr` against it. Errors as `run`. */
+  /** Runs `ctr` against the daemon. Throws the errors of `run`. */
   ctr(args: readonly string[], signal: AbortSignal): Promise<string>;
 }
 
-/** `name` is the program's name on its machine, as in logs and messages. `pods`: a cluster runs on it. */
+/** Creates a private containerd. `name` is the program's name on its machine, as in logs and messages. `pods`: a cluster runs on it. */
 export function containerdDaemon(
   shell: Shell,
   places: ContainerdPlaces,

@@ -14,19 +14,19 @@ const NAMESPACE = 'default';
 const PULL_MS = 30 * 60_000;
 const READ_MS = 10 * 60_000;
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
-/** In the names of image formats. */
+/** The architecture as named in image formats. */
 const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 
 export interface ContainerdImagesParts {
   shell: Shell;
   socket: string;
-  /** Directory with the registry host configuration; undefined while there is none. */
+  /** Returns the directory with the registry host configuration, or undefined if there is none. */
   hostsDirectory(): Promise<string | undefined>;
 }
 
 /**
- * Images of a containerd, by `ctr`. Image files are read from the layers in the content store: nothing is mounted, so nothing stays
- * mounted, and the machine never follows links of an image.
+ * Reads images of a containerd with `ctr`. Image files are read from the layers in the content store: nothing is mounted, so nothing stays mounted,
+ * and the machine never follows links of an image.
  */
 export function containerdImages({ shell, socket, hostsDirectory }: ContainerdImagesParts): ImageStore {
   const argv = (args: readonly string[]) => ctrArguments(socket, ['--namespace', NAMESPACE, ...args]);
@@ -48,7 +48,7 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
     throw damageError(`${digest} is not a JSON object`);
   }
 
-  /** The manifest of an index for this machine's platform. */
+  /** Returns the manifest of an index for this machine's platform. */
   async function manifestOf(digest: string, signal: AbortSignal): Promise<JsonObject> {
     const document = await documentOf(digest, signal);
     if (!Array.isArray(document.manifests)) return document;
@@ -108,7 +108,7 @@ function damageError(what: string): RdError {
 export const PODS = 'k8s.io';
 const IMPORT_MS = 15 * 60_000;
 
-/** containerd as the engine of a cluster. Pods have images of their own. */
+/** Returns containerd as the engine of a cluster. Pods have images of their own. */
 export function containerdPods(shell: Shell): ClusterEngine {
   const { socket } = containerdPlaces(join(shell.places.data, 'containerd'), join(shell.places.run, 'containerd'));
   const inside = join(shell.places.data, 'pod-images.tar');

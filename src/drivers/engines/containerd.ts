@@ -19,11 +19,11 @@ import { registryGateway } from './gateways.ts';
 import { pullGuard } from './pull-guard.ts';
 
 const GRACE_MS = 10_000;
-/** Its end is noticed at once, but not what it runs. */
+/** Milliseconds that an observation stands. The end of containerd is noticed at once, but not changes of its containers. */
 const STANDS_MS = 30_000;
 
 /**
- * containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such as nerdctl use
+ * Returns containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such as nerdctl use
  * `default`). It has no network of its own: containers join the host's network or a client's.
  *
  * Its clients pull images themselves. With a list of allowed images a host configuration directory leads them to a gateway in this process;
@@ -100,13 +100,13 @@ const POLL_MS = 100;
 const KEPT_RUNNING = 'labels."containerd.io/restart.status"==running';
 const LONG_ID = /^[0-9a-f]{64}$/;
 
-/** Ids of running tasks in the table of `ctr tasks ls` (columns TASK, PID, STATUS). */
+/** Returns the ids of running tasks in the table of `ctr tasks ls` (columns TASK, PID, STATUS). */
 export function runningTasks(table: string): string[] {
   const rows = linesOf(table).map((line) => line.split(/\s+/));
   return rows.flatMap(([id, , status]) => (id !== undefined && status === 'RUNNING' ? [id] : []));
 }
 
-/** Counts and running containers of all namespaces; empty when unreadable, because an engine that responds must not be called dead. */
+/** Returns counts and running containers of all namespaces; empty when unreadable, because an engine that responds must not be called dead. */
 async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal): Promise<Workload> {
   try {
     const counts = { runningContainers: 0, containers: 0, images: 0 };
@@ -133,7 +133,10 @@ async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal)
   }
 }
 
-/** Depends on the policy, on how the container ends, and on whether the client is there to set it up. */
+/**
+ * Describes a running container. Whether it restarts depends on the policy, on how the container ends, and on whether the client is there to set it
+ * up.
+ */
 function runningContainer(id: string, namespace: string, kept: readonly string[]): RunningContainer {
   const name = LONG_ID.test(id) ? id.slice(0, 12) : id;
   if (namespace === PODS) return { name, pod: true };

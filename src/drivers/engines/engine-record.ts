@@ -4,7 +4,7 @@ import type { EngineSpec } from '../driver.ts';
 import type { PlacedFile, Shell } from '../shell.ts';
 import type { Authority, Gateway } from './pull-guard.ts';
 
-/** What is known about a started engine. */
+/** The facts recorded about a started engine. */
 export interface StartedEngine {
   spec: EngineSpec;
   /** The registry gateway that the engine, or its clients, were configured with. */
@@ -12,8 +12,8 @@ export interface StartedEngine {
 }
 
 /**
- * The spec that an engine was started with. Written before anything else and removed after everything else, so while it exists there may be
- * something to stop.
+ * Returns the record of the spec that an engine was started with. It is written before anything else and removed after everything else, so while it
+ * exists there may be something to stop.
  */
 export function engineRecord(shell: Shell, file: string) {
   const placed = ({ spec, gateway }: StartedEngine): PlacedFile => ({
@@ -21,14 +21,14 @@ export function engineRecord(shell: Shell, file: string) {
     text: `${JSON.stringify({ ...spec, gateway })}\n`,
   });
   return {
-    /** The record as a file to write together with others; it must come first. */
+    /** Returns the record as a file to write together with others; it must come first. */
     placed,
     async read(): Promise<StartedEngine | 'unreadable' | undefined> {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
     write: (started: StartedEngine) => shell.write(file, placed(started).text),
-    /** The paths to remove, followed by the record itself. */
+    /** Removes the given paths, followed by the record itself. */
     remove: (...before: string[]) => shell.arrange({ absent: [...before, file], directories: [], files: [] }),
   };
 }
@@ -57,7 +57,7 @@ function parseRecord(text: string): StartedEngine | undefined {
   return { spec, gateway: { port, secret, ...(hasShape(authority, AUTHORITY) ? { authority } : {}) } };
 }
 
-/** Whether applying its patterns live turns an engine from one spec to the other. */
+/** True if applying its patterns live turns an engine from one spec to the other. */
 export function differsInPatterns(a: EngineSpec, b: EngineSpec): boolean {
   const { patterns } = b.allowedImages;
   return isDeepStrictEqual({ ...a, allowedImages: { ...a.allowedImages, patterns } }, b);

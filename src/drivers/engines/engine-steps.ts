@@ -14,20 +14,20 @@ interface EngineStepsParts {
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** The steps of an engine that applies allowed-image patterns live and everything else by a restart. */
+/** Returns the steps of an engine that applies allowed-image patterns live and everything else by a restart. */
 export function engineSteps({ record, guard, observe, start, stop }: EngineStepsParts): EngineDriver['perform'] {
   async function begin(spec: EngineSpec, signal: AbortSignal): Promise<void> {
     refuseUnsupported(spec);
     if ((await record.read()) !== undefined) {
       const current = await observe(signal);
       if (current.state === 'running' && isDeepStrictEqual(current.spec, spec)) return;
-      // Also when the state is stopped: a crash may have left it partly running.
+      // Stop even if the state is stopped: a crash may have left the engine partly running.
       await stop(signal);
     }
     await start(spec, signal);
   }
 
-  /** Recorded first, because every observation serves what is recorded. */
+  /** Applies the spec to a running engine. It is recorded first, because every observation serves the recorded patterns. */
   async function adjust(spec: EngineSpec, signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined || started === 'unreadable' || !differsInPatterns(started.spec, spec)) {
@@ -50,8 +50,7 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
 }
 
 /**
- * Fails closed for what no engine here supports. Plans already refuse these settings; a stored value from another driver must not look
- * enforced either.
+ * Refuses settings that no engine here supports. Plans already refuse them; a stored value from another driver must not look enforced either.
  * @throws RdError `ERR_DRIVER_TERMINAL` naming the setting.
  */
 function refuseUnsupported(spec: EngineSpec): void {
@@ -63,8 +62,8 @@ function refuseUnsupported(spec: EngineSpec): void {
 }
 
 /**
- * Resumes serving what a previously started engine connects to. Must precede the first query to the engine: a dockerd without its plugin
- * blocks every request. Returns the engine's state when that fails.
+ * Resumes the servers that a previously started engine connects to. Must precede the first query to the engine: a dockerd without its plugin blocks
+ * every request. Returns the engine's state when that fails.
  */
 export async function adoptGuard(
   guard: PullGuard,
@@ -84,8 +83,8 @@ export async function adoptGuard(
 }
 
 /**
- * The state of an engine with a record when not all of its programs run: stopped when it left no trace, as after a restart of the
- * machine, else broken, for a stop to clear. Undefined when they all run.
+ * Returns the state of an engine with a record if not all of its programs run: stopped if it left no trace, as after a restart of the machine, else
+ * unresponsive, for a stop to clear. Undefined if they all run.
  */
 export async function statusWithoutPrograms(
   shell: Shell,
@@ -113,14 +112,14 @@ export type EngineProgram = Program & { readyMs: number };
 interface EngineStart {
   /** Files that the programs require. */
   before?: Arrangement;
-  /** Programs that the other one waits for by itself. */
+  /** Programs that the other one waits for on its own. */
   needs?: readonly Program[];
   program: EngineProgram;
   isReady(): Promise<boolean>;
 }
 
 const POLL_MS = 50;
-/** For a program that has nothing to shut down yet. */
+/** Stop timeout of a program that has nothing to shut down yet. */
 const AT_ONCE_MS = 1_000;
 /** Checking a process in a guest uses CPU there just when the starting program needs it, so checks are rare. */
 const PROCESS_CHECK_MS = 1_000;
@@ -150,7 +149,7 @@ export async function startReady(
       for (const { name } of programs) {
         const { state } = await shell.find(name);
         if (state === 'running') continue;
-        // It would wait for a dependency that has exited.
+        // The program would wait for a dependency that has exited.
         if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
         throw await programFailure(shell, name, `${name} exited during its start`);
       }

@@ -3,8 +3,8 @@ import type { Look, Workload } from '../driver.ts';
 import type { LineListener } from '../shell.ts';
 
 /**
- * Of containers: what changes which of them run, their names, ports and restart policies. Health checks run a program every few seconds
- * and change nothing of that.
+ * Events of containers that change the list of running ones, their names, ports or restart policies. Health checks run a program every few seconds
+ * and change none of these.
  */
 const CONTAINER_EVENTS = ['create', 'start', 'restart', 'die', 'destroy', 'rename', 'update', 'pause', 'unpause'];
 const IMAGE_EVENTS = ['pull', 'load', 'import', 'tag', 'untag', 'delete', 'create', 'prune'];
@@ -16,24 +16,26 @@ export const EVENTS_HELLO = `GET /events?filters=${encodeURIComponent(JSON.strin
 const HEAD_END = '\r\n\r\n';
 const MAX_HEAD = 16 * 1024;
 
-/** How long a workload without an event is taken for current. An event can be missed only while dockerd itself misbehaves. */
+/** Milliseconds that a workload without an event counts as current. An event can be missed only while dockerd itself misbehaves. */
 export const FULL_LOOK_MS = 15 * 60_000;
 
 export interface FollowedWorkload {
-  /** Follows a new connection, which has said `EVENTS_HELLO`, and no earlier one. */
+  /** Follows a new connection, which has sent `EVENTS_HELLO`, and drops any earlier one. */
   follow(): LineListener;
-  /** A `routine` look reads the workload only if it may have changed: after an event, without a connection for events, and rarely besides. */
+  /**
+   * Returns the workload. A `routine` look reads it only if it may have changed: after an event, without a connection for events, and rarely besides.
+   */
   look(how: Look, signal: AbortSignal): Promise<Workload>;
-  /** Whether a `routine` look would read nothing now. */
+  /** True if a `routine` look would read nothing now. */
   isCurrent(): boolean;
 }
 
-/** Reads the workload of a dockerd no more often than its events call for: to list images is expensive. */
+/** Reads the workload of a dockerd no more often than its events require, because listing images is expensive. */
 export function followedWorkload(
   read: (signal: AbortSignal) => Promise<Workload>,
   clock: Pick<Clock, 'now'>,
 ): FollowedWorkload {
-  /** `head`: what has come of the head of the response; undefined once it has come and accepts the request. */
+  /** `head`: the received part of the response's head; undefined once it is complete and accepts the request. */
   let line: { head: string | undefined } | undefined;
   /** Counts events, and connections, between which any number may be missed. */
   let changes = 0;
@@ -67,7 +69,7 @@ export function followedWorkload(
     async look(how, signal) {
       const known = how === 'routine' ? current() : undefined;
       if (known) return known;
-      // Before the look: an event meanwhile calls for another.
+      // Read before the look: an event in the meantime calls for another.
       const [before, at, wasFollowing] = [changes, clock.now(), isFollowing()];
       const workload = await read(signal);
       last = wasFollowing && isWhole(workload) ? { workload, changes: before, at } : undefined;
@@ -76,7 +78,7 @@ export function followedWorkload(
   };
 }
 
-/** How much follows the whole head of a response that accepts the request. */
+/** Returns the length of the text after a complete head that accepts the request, or undefined. */
 function afterHead(text: string): number | undefined {
   const end = text.indexOf(HEAD_END);
   return end >= 0 && /^HTTP\/1\.[01] 200 /.test(text) ? text.length - end - HEAD_END.length : undefined;

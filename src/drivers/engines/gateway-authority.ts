@@ -31,9 +31,9 @@ import { PRODUCT } from '../../product.ts';
 import type { Authority } from './pull-guard.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** The clock of a guest may differ from ours. */
+/** Margin of validity, because the clock of a guest may differ from ours. */
 const SKEW_MS = DAY_MS;
-/** An engine trusts the authority that it was started with for as long as it runs. */
+/** Validity of the authority: an engine trusts the one that it was started with for as long as it runs. */
 const AUTHORITY_MS = 3650 * DAY_MS;
 const HOST_MS = 30 * DAY_MS;
 
@@ -43,7 +43,10 @@ const ECDSA_SHA256 = new AlgorithmIdentifier({ algorithm: '1.2.840.10045.4.3.2' 
 
 const AUTHORITY_NAME = `${PRODUCT.name} registry gateway`;
 
-/** A new certificate authority (P-256). Only the engine that is started with it trusts it. @param now milliseconds since 1970. */
+/**
+ * Creates a certificate authority (P-256). Only the engine that is started with it trusts it.
+ * @param now milliseconds since 1970.
+ */
 export function newAuthority(now: number): Authority {
   const { publicKey, privateKey } = newKeys();
   const certificate = certify({
@@ -60,7 +63,10 @@ export function newAuthority(now: number): Authority {
   return { certificate, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
 }
 
-/** Makes TLS servers that clients of the authority accept as any host. Certificates are kept per host, and renewed in good time. */
+/**
+ * Returns a function that makes TLS contexts that clients of the authority accept as any host. Certificates are kept per host, and renewed before
+ * they expire.
+ */
 export function hostCertificates(authority: Authority, now: () => number): (host: string) => SecureContext {
   const { publicKey, privateKey } = newKeys();
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
@@ -84,7 +90,7 @@ export function hostCertificates(authority: Authority, now: () => number): (host
       ],
     });
     const context = createSecureContext({ key, cert });
-    // Hosts are those of the list and where their registries redirect to; a client cannot fill the memory with others.
+    // Hosts are those of the list and of its registries' redirects; a client cannot fill the memory with others.
     known.set(host, { context, renew: at + HOST_MS / 2 });
     return context;
   };
@@ -105,10 +111,10 @@ interface Request {
   extensions: Extension[];
 }
 
-/** An X.509 version 3 certificate of RFC 5280, as PEM. */
+/** Issues an X.509 version 3 certificate of RFC 5280, as PEM. */
 function certify({ subject, publicKey, authorityKey, from, to, extensions }: Request): string {
   const serial = randomBytes(16);
-  // Positive, and of one length.
+  // Positive, and of a fixed length.
   serial.writeUInt8((serial.readUInt8(0) & 0x7f) | 0x40, 0);
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
@@ -142,7 +148,7 @@ function extension(extnID: string, value: unknown, critical = false): Extension 
   return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
-/** A buffer of its own: Node's may share theirs. */
+/** Copies to a buffer of its own: Node's may share theirs. */
 function bytes(data: Buffer): ArrayBuffer {
   return new Uint8Array(data).buffer;
 }

@@ -15,13 +15,13 @@ const UNKNOWN = 'this proxy is for the dockerd that was given its password';
 interface Tunnel {
   /** As in the address of a request: `host`, or `host:port` if the port is not 443. */
   authority: string;
-  /** Connected before dockerd was answered, for its first request. */
+  /** Connected before dockerd was answered; used by its first request. */
   open: Socket | undefined;
 }
 
 /**
- * The proxy that is the only way out for a dockerd with a list of allowed images. It ends dockerd's TLS with certificates of an authority that
- * only dockerd trusts, so it sees and checks every request, and makes encrypted connections of its own, verified as usual. dockerd bypasses
+ * Creates the proxy that is the only way out for a dockerd with a list of allowed images. It ends dockerd's TLS with certificates of an authority
+ * that only dockerd trusts, so it sees and checks every request, and makes encrypted connections of its own, verified as usual. dockerd bypasses
  * proxies for its own machine, so only an explicit pattern leads there.
  */
 export function outboundProxy(parts: GuardParts): Server {
@@ -61,7 +61,7 @@ export function outboundProxy(parts: GuardParts): Server {
   return server;
 }
 
-/** Clients display the reason phrase of a refused tunnel. They may never close their half of the connection. */
+/** Refuses a tunnel. Clients display the reason phrase, and may never close their half of the connection. */
 function refuse(client: Duplex, status: 400 | 403 | 407 | 502, reason: string): void {
   const lines = [
     `HTTP/1.1 ${status} ${reason.replace(/[^ -~]+/g, ' ')}`,
@@ -92,7 +92,7 @@ async function connectTunnel(
     'close',
     policy.onChange(() => reaches() || client.destroy()),
   );
-  // Before the answer, because dockerd shows its reason phrase.
+  // Connect before the answer, because dockerd shows its reason phrase.
   const open = await dialer.connect({ ...target, tls: true, mayBeLocal: policy.isExplicit(registry) });
   if (client.destroyed) return void open.destroy();
   client.once('close', () => open.destroy());
@@ -100,7 +100,7 @@ async function connectTunnel(
   await accept({ authority: authority.replace(/:443$/, ''), open }, target.host);
 }
 
-/** A request inside a tunnel. */
+/** Answers a request inside a tunnel. */
 async function answerEncrypted(
   request: IncomingMessage,
   response: ServerResponse,
@@ -126,7 +126,7 @@ function splitAuthority(authority: string): { host: string; port: number } | und
     : undefined;
 }
 
-/** A plaintext request with an absolute URL. */
+/** Answers a plaintext request with an absolute URL. */
 async function plain(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
   if (!hasProxySecret(request.headers, parts.secret)) return denyRegistry(response, 407, UNKNOWN);
   const target = wholeAddress('http', request.url ?? '');
@@ -137,7 +137,7 @@ async function plain(request: IncomingMessage, response: ServerResponse, parts: 
   await forwardRequest({ request, response, registry, apiRequest, target, mayBeLocal }, parts);
 }
 
-/** Undefined for an address that parsing changes: the next parser could change it differently. */
+/** Parses an address. Undefined for one that parsing changes: the next parser could change it differently. */
 function wholeAddress(scheme: 'http' | 'https', address: string): URL | undefined {
   const [, written, host = '', path = '/'] = /^([a-z]+):\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
   if (written !== scheme || !isRegistryName(host) || !URL.canParse(address)) return undefined;
@@ -147,7 +147,7 @@ function wholeAddress(scheme: 'http' | 'https', address: string): URL | undefine
 }
 
 /**
- * The server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
+ * Creates the server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
  * there, with the client's own credentials. Clients fetch redirected layers directly.
  */
 export function registryGateway(parts: GuardParts): Server {
@@ -181,7 +181,7 @@ async function mirror(request: IncomingMessage, response: ServerResponse, parts:
   await forwardRequest({ request, response, registry, apiRequest, target, mayBeLocal: true, location }, parts);
 }
 
-/** An API path leads back here; any other address, such as layer storage, is reached directly. */
+/** Rewrites a redirect: an API path leads back here; any other address, such as layer storage, is reached directly. */
 function throughGateway(value: string, from: URL, namespace: string): string {
   if (!URL.canParse(value, from.href)) return value;
   const to = new URL(value, from);

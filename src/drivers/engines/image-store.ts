@@ -1,7 +1,7 @@
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 
-/** The labels in the configuration of an image. */
+/** Returns the labels in the configuration of an image. */
 export function imageLabels(config: unknown): Record<string, string> {
   const labels = isObject(config) ? config.Labels : undefined;
   if (!isObject(labels)) return {};
@@ -10,7 +10,7 @@ export function imageLabels(config: unknown): Record<string, string> {
   );
 }
 
-/** The error for a failed pull, by the engine's message. */
+/** Returns the error for a failed pull, by the engine's message. */
 export function pullFailure(engine: string, reference: string, why: string, cause?: unknown): RdError {
   const code = /manifest unknown|not found/i.test(why)
     ? 'ERR_NOT_FOUND'

@@ -9,23 +9,23 @@ import type { RunningContainer, Workload } from '../driver.ts';
 interface MobyCall {
   method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
   path: string;
-  /** Sent as JSON. */
+  /** Body sent as JSON. */
   body?: object;
-  /** A file of this host, sent as is instead. */
+  /** A file of this host to send as the body, unchanged. */
   file?: string;
   /** Inactivity timeout in milliseconds; default one minute. */
   silenceMs?: number;
-  /** For several requests over one connection; a connection of its own by default. */
+  /** Agent for several requests over one connection; a connection of its own by default. */
   agent?: Agent;
 }
 
 const SILENCE_MS = 60_000;
 const MAX_BODY = 16 * 1024 * 1024;
-/** A loaded engine can be slow; taking it for dead would end its containers. */
+/** Response timeout. A loaded engine can be slow; declaring it dead would end its containers. */
 const ANSWER_MS = 10_000;
 
 /**
- * One request to dockerd over its socket. The response is a stream that must be read or destroyed.
+ * Sends one request to dockerd over its socket. The response is a stream that must be read or destroyed.
  * @throws RdError `ERR_DRIVER_FAILED` without a response; `ERR_CANCELLED` when the signal aborts.
  */
 export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal): Promise<IncomingMessage> {
@@ -51,7 +51,7 @@ function noAnswer(socketPath: string, cause: Error): RdError {
   return new RdError('ERR_DRIVER_FAILED', `dockerd does not respond on ${socketPath}: ${cause.message}`, { cause });
 }
 
-/** The whole response as text. Throws `ERR_DRIVER_FAILED` when it is truncated or too long. */
+/** Returns the whole response as text. Throws `ERR_DRIVER_FAILED` when it is truncated or too long. */
 async function textOf(answer: IncomingMessage): Promise<string> {
   try {
     return (await bytesOf(answer, MAX_BODY)).toString('utf8');
@@ -72,7 +72,7 @@ export async function askMoby(socket: string, call: MobyCall, signal: AbortSigna
   return status === 404 ? undefined : parseJson(text);
 }
 
-/** The error for a refused request, with the message in `{"message":"…"}`. */
+/** Returns the error for a refused request, with the message in `{"message":"…"}`. */
 export async function mobyRefusal(answer: IncomingMessage): Promise<RdError> {
   const status = answer.statusCode ?? 0;
   const value = parseJson(await textOf(answer));
@@ -97,7 +97,7 @@ export async function followMoby(
   if (signal.aborted) throw new RdError('ERR_CANCELLED', `the request to ${socket} was canceled`);
 }
 
-/** All containers with that label, running or not, as dockerd lists them. */
+/** Returns all containers with that label, running or not, as dockerd lists them. */
 export async function containersWith(
   socket: string,
   label: string,
@@ -108,12 +108,12 @@ export async function containersWith(
   return (Array.isArray(list) ? list : []).filter((one) => isObject(one) && typeof one.Id === 'string');
 }
 
-/** Also a running one, with its anonymous volumes. */
+/** Removes a container, even a running one, with its anonymous volumes. */
 export async function removeContainer(socket: string, id: string, signal: AbortSignal): Promise<void> {
   await askMoby(socket, { method: 'DELETE', path: `/containers/${id}?force=1&v=1` }, signal);
 }
 
-/** A `GET` whose whole response arrives within the limit. Errors as `callMoby`. */
+/** Sends a `GET` whose whole response must arrive within the limit. Throws the errors of `callMoby`. */
 export async function getMoby(
   socket: string,
   path: string,
@@ -134,7 +134,7 @@ export async function getMoby(
   }
 }
 
-/** Only the details show a container's restart policy. Limits the requests per observation. */
+/** Limits the requests per observation: only the details show a container's restart policy. */
 const MAX_DETAILS = 100;
 /** A label of every container of a pod, including the sandbox. */
 export const POD = 'io.kubernetes.pod.uid';
@@ -142,8 +142,8 @@ export const POD = 'io.kubernetes.pod.uid';
 const SWARM = 'com.docker.swarm.service.id';
 
 /**
- * The version of a dockerd that passes its health check; undefined for one that does not. `/version` runs two programs each time, which
- * an idle guest would notice.
+ * Returns the version of a dockerd that passes its health check, or undefined for one that does not. `/version` runs two programs each time, which an
+ * idle guest would notice.
  */
 export async function healthyVersion(
   socket: string,
@@ -159,7 +159,7 @@ export async function healthyVersion(
   }
 }
 
-/** Counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
+/** Returns counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
 export async function mobyWorkload(socket: string, signal: AbortSignal): Promise<Workload> {
   // Each connection into an idle guest costs more than a request.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -177,7 +177,7 @@ export async function mobyWorkload(socket: string, signal: AbortSignal): Promise
   }
 }
 
-/** Whether dockerd stores its images in containerd. */
+/** True if dockerd stores its images in containerd. */
 export async function usesSnapshotter(socket: string, signal: AbortSignal): Promise<boolean> {
   const answer = await getMoby(socket, '/info', signal).catch(unlessAborted(signal));
   const info = answer?.status === 200 ? parseJson(answer.text) : undefined;
@@ -186,11 +186,11 @@ export async function usesSnapshotter(socket: string, signal: AbortSignal): Prom
 
 /** A running container in the list of `GET /containers/json`. */
 interface Listed extends RunningContainer {
-  /** Empty when the details would not show whether it restarts. */
+  /** Empty if the details would not show whether the container restarts. */
   id: string;
 }
 
-/** The running containers in `GET /containers/json`, without what only their details show; undefined for another response. */
+/** Parses the running containers in `GET /containers/json`, without facts that only their details show; undefined for another response. */
 export function runningIn(list: unknown): Listed[] | undefined {
   if (!Array.isArray(list)) return undefined;
   return list.filter(isRunning).map(({ Id, Names, Labels, Ports }) => {
@@ -205,7 +205,7 @@ export function runningIn(list: unknown): Listed[] | undefined {
   });
 }
 
-/** `[{IP, PrivatePort, PublicPort, Type}]`, one for each address. */
+/** Parses `[{IP, PrivatePort, PublicPort, Type}]`, one for each address. */
 function publishedIn(list: unknown): NonNullable<RunningContainer['ports']> {
   const ports = (Array.isArray(list) ? list : []).flatMap((each: unknown) => {
     const { Type, PublicPort } = isObject(each) ? each : {};
@@ -243,14 +243,14 @@ function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
   };
 }
 
-/** The version in dockerd's `Server` header: `Docker/26.1.5 (linux)`. */
+/** Parses the version in dockerd's `Server` header: `Docker/26.1.5 (linux)`. */
 export function parseVersion(server: string | undefined): string {
   return /^Docker\/(\S+)/.exec(server ?? '')?.[1] ?? 'unknown';
 }
 
 /**
- * Counts in `GET /containers/json?all=1` and `GET /images/json`, as users see them. Those of `/info` are wrong after an unclean exit of
- * dockerd, which keeps counting a dead container as running, and include build steps.
+ * Counts the objects in `GET /containers/json?all=1` and `GET /images/json`, as users see them. The counts of `/info` are wrong after an unclean exit
+ * of dockerd, which keeps counting a dead container as running, and include build steps.
  */
 export function countsIn(containers: unknown, images: unknown): Workload {
   return {

@@ -9,7 +9,7 @@ import { proxyAddress } from './pull-guard.ts';
 
 /** Paths of one private dockerd. */
 export interface MobyPlaces {
-  /** Everything below is runtime state and goes when it stops. */
+  /** Everything below is runtime state and is removed when it stops. */
   run: string;
   data: string;
   exec: string;
@@ -69,10 +69,10 @@ export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
   };
 }
 
-/** Where a dockerd keeps its networks, below its `data-root`. */
+/** File in which a dockerd keeps its networks, below its `data-root`. */
 export const NETWORK_STORE = join('network', 'files', 'local-kv.db');
 
-/** The file below the machine's data in which moby keeps the ids of its networks. */
+/** Returns the file below the machine's data in which moby keeps the ids of its networks. */
 export function mobyNetworks(data: string): string {
   return join(data, 'moby', NETWORK_STORE);
 }
@@ -86,7 +86,7 @@ const NETWORK_PREFIX = 24;
 /** The machine owns the packet filter: two engines that both change it break each other's rules. */
 const HANDS_OFF = { iptables: false, ip6tables: false, 'ip-masq': false, 'ip-forward': false };
 
-/** The content of `daemon.json`. */
+/** Returns the content of `daemon.json`. */
 export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: EngineNetwork, cgroup: string) {
   return {
     'data-root': places.data,
@@ -115,7 +115,7 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
   };
 }
 
-/** The content of `daemon.json` for a dockerd without a default network whose data holds only networks. */
+/** Returns the content of `daemon.json` for a dockerd without a default network whose data holds only networks. */
 export function isolatedConfig({ isolated, containerd }: MobyPlaces) {
   return {
     'data-root': isolated.data,
@@ -133,7 +133,7 @@ export function isolatedConfig({ isolated, containerd }: MobyPlaces) {
   };
 }
 
-/** The namespaces have no working key in `daemon.json` of release 20.10, so they are arguments. */
+/** Returns the arguments of dockerd. The namespaces are among them, because they have no working key in `daemon.json` of release 20.10. */
 export function mobyArguments(places: MobyPlaces): string[] {
   return [
     'dockerd',
@@ -147,8 +147,8 @@ export function mobyArguments(places: MobyPlaces): string[] {
 }
 
 /**
- * Makes the gateway the only route to registries, without the proxy exceptions of the service's environment. Go reads `SSL_CERT_FILE` in
- * addition to the system's directories of certificates; registries on the loopback interface are still checked by those.
+ * Returns the environment that makes the gateway the only route to registries, without the proxy exceptions of the service's environment. Go reads
+ * `SSL_CERT_FILE` in addition to the system's directories of certificates; registries on the loopback interface are still checked by those.
  */
 export function gatewayEnvironment(gateway: Gateway, { authority }: MobyPlaces): Record<string, string> {
   const address = proxyAddress(gateway);

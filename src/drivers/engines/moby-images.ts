@@ -9,13 +9,13 @@ import { imageLabels, pullFailure } from './image-store.ts';
 import { askMoby, callMoby, containersWith, followMoby, mobyRefusal, POD, removeContainer } from './moby-api.ts';
 import { mobyPlaces } from './moby-config.ts';
 
-/** A pull reports progress at least this often, or it hangs. */
+/** Longest silence of a pull: one that reports no progress for this long hangs. */
 const PULL_SILENCE_MS = 180_000;
 /** Label of the never-started containers created to read an image; the value identifies their owner. */
 const READER = `${PRODUCT.name}.image-reader`;
 const OWNER_ID = randomUUID();
 
-/** Images of the dockerd at the socket. Image files are read through a container that never runs. */
+/** Returns the images of the dockerd at the socket. Image files are read through a container that never runs. */
 export function mobyImages(socket: () => Promise<string>): ImageStore {
   const inspect = async (reference: string, signal: AbortSignal) =>
     askMoby(await socket(), { method: 'GET', path: `/images/${reference}/json` }, signal);
@@ -50,7 +50,7 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
           archive: (path) => archiveOf(at, container, path, signal),
         });
       } finally {
-        // Also after a cancellation.
+        // Remove the container after a cancellation too.
         await removeContainer(at, container, AbortSignal.timeout(20_000)).catch(() => undefined);
       }
     },
@@ -72,7 +72,7 @@ async function removeStrays(socket: string, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** dockerd resolves links within the container, the last one only for the path that it leads to. */
+/** Returns an archive of a path. dockerd resolves links within the container, the last one only for the path that it leads to. */
 async function archiveOf(
   socket: string,
   container: string,
@@ -106,7 +106,7 @@ const POD_GRACE_S = 5;
 /** Unpacking a large layer prints nothing for a while. */
 const LOAD_SILENCE_MS = 5 * 60_000;
 
-/** moby as the engine of a cluster. Pods share the images of all users. */
+/** Returns moby as the engine of a cluster. Pods share the images of all users. */
 export function mobyPods(shell: Shell): ClusterEngine {
   const { socket } = mobyPlaces(shell.places);
   const local = () => shell.localSocket(socket);
@@ -142,7 +142,7 @@ interface Found extends Companion {
   running: boolean;
 }
 
-/** Containers with a dockerd restart policy, so that they restart with it; found by their labels. */
+/** Manages containers with a dockerd restart policy, so that they restart with it; found by their labels. */
 export function mobyCompanions(socket: () => Promise<string>): CompanionContainers {
   async function find(signal: AbortSignal): Promise<Found[]> {
     return (await containersWith(await socket(), ID, signal)).flatMap(({ Id, State, Labels }) => {

@@ -22,19 +22,19 @@ import {
 import { mobyCompanions, mobyImages } from './moby-images.ts';
 import { type Gateway, pullGuard } from './pull-guard.ts';
 
-/** Containers with a restart policy start before dockerd responds. */
+/** Start timeout. Containers with a restart policy start before dockerd responds. */
 const READY_MS = 120_000;
 const CONTAINERD_GRACE_MS = 10_000;
-/** A dockerd that hangs keeps its connections, and only a query shows it. */
+/** Milliseconds that an observation stands: a dockerd that hangs keeps its connections, and only a query shows it. */
 const STANDS_MS = 60_000;
-/** To read whether a process of the guest is there costs an idle one something each time. */
+/** Milliseconds between checks of the containerd in a guest: reading whether a process runs costs an idle guest something each time. */
 const CONTAINERD_STANDS_MS = 20_000;
 /** dockerd's own stop timeout for containers, plus a margin for itself. */
 const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 
 /**
- * dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start); images, volumes and
- * stopped containers stay. `cgroup` is the control group of the containers.
+ * Returns moby as the engine: dockerd with a containerd of its own. Containers end with the engine (restart policies apply at the next start);
+ * images, volumes and stopped containers stay. `cgroup` is the control group of the containers.
  *
  * With a list of allowed images dockerd queries a plugin here before every request, and a proxy here is its only route to registries. Both
  * end with this process: dockerd then responds to nobody until the next service adopts it.
@@ -87,7 +87,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
       if (guard.queries() === queriesBefore) {
         return { state: 'unresponsive', message: 'dockerd responds without checking the list of allowed images' };
       }
-      // A service that was killed during a start may have left it.
+      // A service killed during a start may have left the file.
       await shell.remove(places.pluginSpec);
     }
     const endpoint = `unix://${socket}`;
@@ -110,7 +110,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const socket = shell.localSocket(places.socket);
     socket.catch(() => undefined);
     const queriesBefore = guard.queries();
-    // dockerd waits for its containerd by itself.
+    // dockerd waits for its containerd on its own.
     const isReady = async () => (await healthyVersion(await socket, signal, 2_000)) !== undefined;
     await startReady(shell, { before, needs: [containerd.program], program, isReady }, signal);
     if (spec.storageDriver === 'snapshotter' && !(await usesSnapshotter(await socket, signal))) {
@@ -123,26 +123,26 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     // dockerd caches its plugin's address. Other dockerds of the machine read the same files and would wait for it.
     await shell.remove(places.pluginSpec);
     if (guard.queries() > queriesBefore) return;
-    // Another plugin of that name, or a dockerd without one: nothing would be denied.
+    // Another plugin of that name answers, or dockerd has none: nothing would be denied.
     await stop(signal);
     throw new RdError('ERR_DRIVER_TERMINAL', `dockerd does not query its plugin ${places.plugin} about images`, {
       advice: `Look for another plugin of that name in /run/docker/plugins and /usr/lib/docker/plugins, and move it away.`,
     });
   }
 
-  /** Recorded before dockerd starts: the next service has to open the same one. */
+  /** Opens the gateway and records it before dockerd starts, because the next service has to open the same one. */
   async function openGuard(spec: EngineSpec): Promise<Gateway | undefined> {
     if (!spec.allowedImages.enabled) return undefined;
     await record.write({ spec });
     const gateway = await guard.serve(spec.allowedImages.patterns);
     await record.write({ spec, gateway });
-    // With the usual mode, because the directory stays.
+    // With the default mode, because the directory stays.
     await shell.run(['mkdir', '-p', '--', dirname(places.pluginSpec)]);
     await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
     return gateway;
   }
 
-  /** Also clears what a killed engine left: the record proves that there may be something. */
+  /** Stops the engine. It also clears what a killed engine left, which the record proves possible. */
   async function stop(signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined) return;
@@ -151,14 +151,14 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
-    // Not before: dockerd queries the plugin until it has ended.
+    // Last, because dockerd queries the plugin until it has ended.
     await guard.release();
     if (started === 'unreadable' || started.spec.allowedImages.enabled) await shell.remove(places.pluginSpec);
     await record.remove(places.run, places.isolated.run, places.isolated.data);
   }
 
   let containerdSeen = Number.NEGATIVE_INFINITY;
-  /** No connection leads from a host to the containerd in its guest, and dockerd outlives it. */
+  /** True if containerd runs. No connection leads from a host to the containerd in its guest, and dockerd outlives it. */
   async function containerdRuns(): Promise<boolean> {
     if (await shell.holds(places.containerd.socket)) return true;
     const now = shell.clock.now();
@@ -182,10 +182,11 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
 const ISOLATED_READY_MS = 60_000;
 
 /**
- * A dockerd that finds its previous default network in its store and uses an address pool of its own deletes the link `docker0` at its
- * start, whoever owns it (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default network must leave the store
- * first. Only dockerd can write the store: one without containers or images does it, on a copy, in a network namespace of its own that has
- * no `docker0`, but has the bridge of that network: without its bridge a network is removed only in part. User networks stay as they are.
+ * Removes moby's default network from its store. A dockerd that finds its previous default network in its store and uses an address pool of its own
+ * deletes the link `docker0` at its start, whoever owns it (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default
+ * network must leave the store first. Only dockerd can write the store: one without containers or images does it, on a copy, in a network namespace
+ * of its own that has no `docker0`, but has the bridge of that network: without its bridge a network is removed only in part. User networks stay as
+ * they are.
  */
 function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: ContainerdDaemon) {
   const { isolated, networkStore } = places;
@@ -197,7 +198,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
       'dockerd',
       '--config-file',
       isolated.config,
-      // These hold none of the engine's own containers.
+      // These namespaces hold none of the engine's own containers.
       '--containerd-namespace',
       'moby-isolated',
       '--containerd-plugins-namespace',
@@ -206,15 +207,15 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
     readyMs: ISOLATED_READY_MS,
   };
 
-  /** Whether there is a store. */
+  /** True if there is a store. */
   const exists = async () => (await shell.read(networkStore)) !== undefined;
-  /** Ends what a killed service left of it. */
+  /** Stops the temporary dockerd that a killed service left. */
   const stop = (signal: AbortSignal) => shell.stop(program.name, CONTAINERD_GRACE_MS, signal);
 
   /**
-   * Starts containerd, once the files in `first` are written, and removes the network. Both dockerd and containerd must be off; containerd
-   * is running afterwards.
-   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is unchanged.
+   * Starts containerd, once the files in `first` are written, and removes the network. Both dockerd and containerd must be off; containerd is running
+   * afterwards.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is then unchanged.
    */
   async function remove(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void> {
     const before = containerd.arrangement({

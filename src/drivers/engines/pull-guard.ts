@@ -10,16 +10,16 @@ import { createRegistryDialer, type RegistryDialer } from './registry-dialer.ts'
 /** Restricts an engine to a list of allowed images, for as long as this process runs. */
 export interface PullGuard {
   /**
-   * Serves with these patterns from now on; `gateway` is the one that the engine was started with, by default a new one.
-   * Idempotent while active. Errors as `Shell.offer`.
+   * Serves with these patterns from now on; `gateway` is the one that the engine was started with, by default a new one. Idempotent while active.
+   * Throws the errors of `Shell.offer`.
    */
   serve(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
   release(): Promise<void>;
-  /** How often the engine has queried its plugin. An engine that responds without a query is not restricted. */
+  /** Returns how often the engine has queried its plugin. An engine that responds without a query is not restricted. */
   queries(): number;
 }
 
-/** What a server decides by, and its callbacks. */
+/** The inputs of a server's decisions, and its callbacks. */
 export interface GuardParts {
   policy: PullPolicy;
   dialer: RegistryDialer;
@@ -36,14 +36,14 @@ export interface GuardParts {
 /** dockerd and busy clients need some dozens. Without a limit any local program could exhaust the service's file descriptors. */
 const MAX_CONNECTIONS = 512;
 
-/** The plugin's share of that limit. */
+/** The parts of a plugin's server. */
 export type PluginParts = Omit<GuardParts, 'dialer' | 'secret' | 'authority'>;
 
 /** The servers for an engine. */
 export interface GuardServers {
   /** Listens on a loopback port. */
   gateway: (parts: GuardParts) => Server;
-  /** Makes what a new gateway needs to see inside TLS connections. */
+  /** Creates the authority with which a new gateway sees inside TLS connections. */
   authority?: () => Promise<Authority>;
   /** Listens on a socket; only for an engine that queries a plugin. */
   plugin?: { make: (parts: PluginParts) => Server; socket: string };
@@ -118,12 +118,12 @@ async function close(offers: readonly Offer[]): Promise<void> {
   await Promise.all(offers.map((offer) => offer.close()));
 }
 
-/** Where the registry gateway listens on the machine's 127.0.0.1, and the secret that authenticates its clients. */
+/** The port of the registry gateway on the machine's 127.0.0.1, and the secret that authenticates its clients. */
 export interface Gateway {
   port: number;
   /** Letters, digits, `-` and `_`. Stored only where root alone can read it. */
   secret: string;
-  /** Stored in the same place. */
+  /** Stored where root alone can read it. */
   authority?: Authority;
 }
 
@@ -137,20 +137,20 @@ function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** The gateway's proxy URL for programs. */
+/** Returns the gateway's proxy URL for programs. */
 export function proxyAddress({ port, secret }: Gateway): string {
   return `http://${PRODUCT.name}:${secret}@127.0.0.1:${port}`;
 }
 
-/** Whether a proxy request carries that secret. */
+/** True if a proxy request carries that secret. */
 export function hasProxySecret(headers: IncomingHttpHeaders, secret: string): boolean {
   const login = Buffer.from(`${PRODUCT.name}:${secret}`).toString('base64');
   return same(headers['proxy-authorization'], `Basic ${login}`);
 }
 
 /**
- * What clients of a mirror send. A cookie, because clients drop cookies and passwords when a registry redirects them to its layer storage;
- * any other header, and the address, would leak there.
+ * Returns the cookie that clients of a mirror send. Clients drop cookies and passwords when a registry redirects them to its layer storage; any other
+ * header, and the address, would leak there.
  */
 export function secretCookie(secret: string): string {
   return `${PRODUCT.name}-gateway=${secret}`;
@@ -160,7 +160,7 @@ export function hasSecretCookie(headers: IncomingHttpHeaders, secret: string): b
   return same(headers.cookie, secretCookie(secret));
 }
 
-/** Constant-time comparison. */
+/** Compares in constant time. */
 function same(given: string | undefined, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given ?? ''), digest(expected));

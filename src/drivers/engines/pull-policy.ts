@@ -6,31 +6,31 @@ import type { RegistryRequest } from './registry-request.ts';
 /** The active list, shared by all servers of one engine. */
 export interface PullPolicy {
   list(): AllowList;
-  /** Whether a pattern names that registry; one that begins with `*` applies to unlisted registries. */
+  /** True if a pattern names that registry; one that begins with `*` applies to unlisted registries. */
   isExplicit(registry: string): boolean;
   /** Calls back after each `set`; returns the function that unsubscribes. */
   onChange(listener: () => void): () => void;
-  /** Digests in responses to allowed requests. */
+  /** Remembers the digests in responses to allowed requests. */
   learn(registry: string, repository: string, digests: readonly string[]): void;
-  /** Where an allowed request was redirected: the same content at another URL. */
+  /** Remembers the redirect of an allowed request: the same content at another URL. */
   learnRedirect(url: URL, origin: RedirectOrigin): void;
-  /** What a URL, to which an allowed request was redirected, stands for. */
+  /** Returns the request whose redirect led to a URL, or undefined. */
   redirectOrigin(url: URL): RedirectOrigin | undefined;
-  /** Whether allowed requests may require a connection to `host[:port]`. */
+  /** True if allowed requests may require a connection to `host[:port]`. */
   reaches(host: string): boolean;
   /** Replaces the list; no later request is decided by the old one. */
   set(patterns: readonly string[]): void;
-  /** Why a registry request is refused, as sentences; undefined when it is allowed. `registry` is canonical. */
+  /** Returns the reason for refusing a registry request, as sentences, or undefined if it is allowed. `registry` is canonical. */
   refusal(registry: string, request: RegistryRequest): string | undefined;
 }
 
-/** The request of a redirected client, with its canonical registry. */
+/** A redirected request of a client, with its canonical registry. */
 interface RedirectOrigin {
   registry: string;
   apiRequest: RegistryRequest;
 }
 
-/** Nothing is allowed until the first `set`. */
+/** Creates a policy that allows nothing until the first `set`. */
 export function pullPolicy(): PullPolicy {
   let list = createAllowList([]);
   const learned = learnedDigests();
@@ -90,18 +90,18 @@ export function pullPolicy(): PullPolicy {
   };
 }
 
-/** Number of remembered redirects, which clients follow at once; the oldest go first. */
+/** Maximum number of remembered redirects, which clients follow at once; the oldest go first. */
 const MAX_REDIRECTS = 1_000;
 
 function withoutFragment({ href, hash }: URL): string {
   return href.slice(0, href.length - hash.length);
 }
 
-/** Number of remembered manifests; the oldest go first. */
+/** Maximum number of remembered manifests; the oldest go first. */
 const MAX_MANIFESTS = 10_000;
 
 /**
- * Digests found in allowed responses. A client requests `busybox:1.36`, gets a digest, and requests that: without this memory a pattern
+ * Remembers digests found in allowed responses. A client requests `busybox:1.36`, gets a digest, and requests that: without this memory a pattern
  * with a tag would never let an image through.
  */
 export function learnedDigests() {
@@ -121,7 +121,7 @@ export function learnedDigests() {
   };
 }
 
-/** Digests of the manifests in an index (one per platform); none for anything else. */
+/** Returns the digests of the manifests in an index (one per platform); none for anything else. */
 export function digestsOfIndex(body: string): string[] {
   const value = parseJson(body);
   if (!isObject(value) || !Array.isArray(value.manifests)) return [];

@@ -16,7 +16,7 @@ export interface Target {
   host: string;
   port: number;
   tls: boolean;
-  /** Whether that may be this machine itself or its link-local network, under any name. */
+  /** True if the target may be this machine itself or its link-local network, under any name. */
   mayBeLocal: boolean;
 }
 
@@ -59,7 +59,7 @@ for (const [network, prefix] of [
 LOCAL_ADDRESSES.addSubnet('::', 127, 'ipv6');
 LOCAL_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
 
-/** Loopback and link-local addresses, including IPv4-mapped IPv6. */
+/** True for loopback and link-local addresses, including IPv4-mapped IPv6. */
 function isLocalAddress(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && LOCAL_ADDRESSES.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -69,7 +69,7 @@ function localTarget(host: string, port: number): Error {
   return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images names it`);
 }
 
-/** The proxy for a target; undefined for a direct connection. Uses the conventional environment variables. */
+/** Returns the proxy for a target from the conventional environment variables, or undefined for a direct connection. */
 export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'mayBeLocal'>): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
   const chosen = value(tls ? 'https_proxy' : 'http_proxy');
@@ -155,10 +155,10 @@ function waitForConnection<S extends Socket>(socket: S, host: string, port: numb
   });
 }
 
-/** Where dockerd's users keep certificates of their own registries, in directories with the name that an image has. */
+/** Directory in which dockerd's users keep certificates of their own registries, by the name that an image has. */
 const REGISTRY_CERTIFICATES = '/etc/docker/certs.d';
 
-/** Authorities (`*.crt`) for one registry, and the client certificates for it (`*.cert` with its `*.key`). */
+/** Returns the authorities (`*.crt`) for one registry, and the client certificates for it (`*.cert` with its `*.key`). */
 async function registryCertificates(host: string, port: number) {
   const name = host.includes(':') ? `[${host}]` : host;
   const directory = join(REGISTRY_CERTIFICATES, port === 443 ? name : `${name}:${port}`);

@@ -23,9 +23,9 @@ interface ForwardedRequest {
   /** Canonical. */
   registry: string;
   apiRequest: RegistryRequest;
-  /** The target; the protocol decides about TLS. */
+  /** The target; its protocol selects TLS. */
   target: URL;
-  /** Whether it may lead to this machine. */
+  /** True if the target may lead to this machine. */
   mayBeLocal: boolean;
   /** Rewrites a `Location` for the client. */
   location?: (value: string) => string;
@@ -62,7 +62,7 @@ export async function forwardRequest(
     // A manifest is parsed here, so it must come whole and unencoded.
     ...(isManifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
     host: target.host,
-    // Without it Node sends a body of unknown length without framing for some methods.
+    // Without this header Node sends a body of unknown length without framing for some methods.
     ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),
   };
   const path = `${target.pathname}${target.search}`;
@@ -100,7 +100,7 @@ export async function forwardRequest(
 }
 
 /**
- * A refusal in the error format of the registry API. Some clients display the message in its body, others the reason phrase, which is all
+ * Refuses a request in the error format of the registry API. Some clients display the message in its body, others the reason phrase, which is all
  * that a response to `HEAD` has.
  */
 export function denyRegistry(response: ServerResponse, status: keyof typeof REFUSALS, message: string): void {

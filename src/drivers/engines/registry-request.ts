@@ -1,6 +1,6 @@
 import { isDigest, isImageTag, isRepository } from '../../settings/image-reference.ts';
 
-/** What a registry request refers to. */
+/** The object that a registry request refers to. */
 export type RegistryRequest =
   /** An image is checked or pulled. Exactly one of tag and digest is set. */
   | { wants: 'manifest'; repository: string; tag?: string; digest?: string }
@@ -30,7 +30,7 @@ export function registryRequest(method: string, path: string): RegistryRequest {
     return isLikeRegistry(path) ? UNCLEAR : { wants: 'unknown' };
   }
   const parts = path.slice('/v2/'.length).split('/');
-  // Version and catalog; some registries issue tokens there as well.
+  // Version and catalog; some registries issue tokens there too.
   if (parts.length === 1) return /^\w*$/.test(parts[0] ?? '') && (reading || method === 'POST') ? OTHER : UNCLEAR;
   const [before = '', kind = '', last = ''] = parts.slice(-3);
   if (before === 'blobs' && kind === 'uploads')
@@ -66,7 +66,7 @@ function repositoryRequest(repository: readonly string[], request: RegistryReque
   return request && isRepository(repository.join('/')) ? request : UNCLEAR;
 }
 
-/** Whether a server that is lenient about case, escapes, separators or prefixes could take it for the path of an image. */
+/** True if a server that is lenient about case, escapes, separators or prefixes could take it for the path of an image. */
 function isLikeRegistry(path: string): boolean {
   let text = path;
   for (let round = 0; text.includes('%'); round += 1) {

@@ -17,25 +17,25 @@ export const EXECUTABLES = {
 } as const satisfies Record<string, Executables>;
 type Emulated = keyof typeof EXECUTABLES;
 
-/** Everything that depends on the architecture of a guest. */
+/** The facts that depend on the architecture of a guest. */
 export interface ArchitectureFacts {
-  /** As `process.arch` names it. */
+  /** Name of the architecture in `process.arch`. */
   node: NodeJS.Architecture;
-  /** As Debian and container platforms name it. */
+  /** Name of the architecture for Debian and container platforms. */
   debian: 'amd64' | 'arm64';
   /** Appended to the names of images, so that a name stands for one architecture. */
   imageSuffix: string;
   /** Foreign programs that run in the guest. */
   emulates: readonly Emulated[];
-  /** QEMU for it, and Debian's package of that. */
+  /** The QEMU program for the architecture, and its Debian package. */
   qemu: { program: string; package: string };
   /** The argument of `-machine`. */
   machine: string;
-  /** The first serial port, as the guest's kernel names it. */
+  /** Name of the first serial port in the guest's kernel. */
   console: string;
-  /** Whether the kernel of a guest notices QEMU's power button. */
+  /** True if the kernel of a guest notices QEMU's power button. */
   powerButton: boolean;
-  /** Whether memory and processors can be added while the guest runs. */
+  /** True if memory and processors can be added while the guest runs. */
   hotplug: boolean;
   /** Features of an emulated processor, after `max`. */
   emulatedFeatures: string;
@@ -44,11 +44,10 @@ export interface ArchitectureFacts {
 }
 
 /**
- * The table. arm64: `virt` adds no processors, and memory only with ACPI, which needs firmware; guests boot their kernel directly. Without
- * ACPI the power button is a pin whose driver Debian's cloud kernel lacks.
- * `no_timer_check`: the kernel tests its timer for a few milliseconds, and panics when a busy computer emulates no tick in that time. With
- * KVM it skips that test by itself.
- * `pauth-impdef`: the standard algorithm for pointer authentication takes half of the time of an emulated processor.
+ * Facts by architecture. arm64: `virt` adds no processors, and memory only with ACPI, which needs firmware; guests boot their kernel directly.
+ * Without ACPI the power button is a pin whose driver Debian's cloud kernel lacks. `no_timer_check`: the kernel tests its timer for a few
+ * milliseconds, and panics when a busy computer emulates no tick in that time. With KVM it skips that test on its own. `pauth-impdef`: the standard
+ * algorithm for pointer authentication takes half of the time of an emulated processor.
  */
 export const ARCHITECTURES: Readonly<Record<Architecture, ArchitectureFacts>> = {
   x86_64: {
@@ -81,17 +80,20 @@ export const ARCHITECTURES: Readonly<Record<Architecture, ArchitectureFacts>> = 
 
 const NAMES = Object.keys(ARCHITECTURES) as Architecture[];
 
-/** The architecture of guests on a computer, which is its own; undefined where no guest runs. @param arch `process.arch`. */
+/**
+ * Returns the architecture of guests on a computer, which is its own, or undefined if no guest runs there.
+ * @param arch `process.arch`.
+ */
 export function guestArchitecture(arch: string): Architecture | undefined {
   return NAMES.find((name) => ARCHITECTURES[name].node === arch);
 }
 
-/** By Debian's name of it. */
+/** Returns the architecture with this Debian name, or undefined. */
 export function architectureNamed(debian: string): Architecture | undefined {
   return NAMES.find((name) => ARCHITECTURES[name].debian === debian);
 }
 
-/** Error for an image that the machine of this computer cannot boot. */
+/** Returns the error for an image that the machine of this computer cannot boot. */
 export function foreignImage(
   image: { name: string; architecture: string },
   architecture: Architecture | undefined,

@@ -25,7 +25,7 @@ const MANIFEST_LIMIT = 1024 * 1024;
  */
 export async function saveArchive(image: GuestImage, path: string, signal: AbortSignal): Promise<string> {
   const { directory, files, digest: _, ...rest } = image;
-  // A name that nobody can have taken before, as by a link in a directory for everyone.
+  // A random name that nobody can have taken before, for example by a link in a directory for everyone.
   const part = `${path}.${randomBytes(6).toString('hex')}.part`;
   const archive = pack();
   const hash = createHash('sha256');
@@ -143,7 +143,7 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   return manifest;
 }
 
-/** Checks free space first, because a small compressed archive of zeros could fill the disk. */
+/** Checks free space, because a small compressed archive of zeros could fill the disk. */
 async function checkRoom(bytes: number, directory: string, archive: string): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   const free = bavail * bsize;

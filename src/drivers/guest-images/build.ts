@@ -38,7 +38,7 @@ export interface BuildInput {
   allowExpired?: boolean;
   /** Called with the name of each phase when it begins. */
   onPhase?(phase: string): void;
-  /** Whether this user is root and therefore needs no user namespace. */
+  /** True if this user is root and therefore needs no user namespace. */
   asRoot: boolean;
   now(): number;
   signal: AbortSignal;
@@ -46,14 +46,14 @@ export interface BuildInput {
 
 /** Downloading packages over a slow connection takes long and prints no progress. */
 const BUILD_MS = 60 * 60_000;
-/** The names of the image's files in the recipe's results directory. */
+/** Names of the image's files in the recipe's results directory. */
 const FILES = { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' };
 
 /**
- * Builds a guest image with mmdebstrap and stores it. Requires root or permission to create user namespaces, and for another architecture
- * than that of this computer an emulator that the kernel starts by itself (binfmt).
- * @throws RdError `ERR_DRIVER_TERMINAL` with an install hint for a missing program; `ERR_DRIVER_FAILED` with the last lines of the failed
- *   program's output; `ERR_IO`; `ERR_CANCELLED`. A failed build leaves nothing behind.
+ * Builds a guest image with mmdebstrap and stores it. Requires root or permission to create user namespaces, and for another architecture than that
+ * of this computer an emulator that the kernel starts on its own (binfmt).
+ * @throws RdError `ERR_DRIVER_TERMINAL` with an install hint for a missing program; `ERR_DRIVER_FAILED` with the last lines of the failed program's
+ * output; `ERR_IO`; `ERR_CANCELLED`. A failed build leaves nothing behind.
  */
 export async function buildImage(input: BuildInput): Promise<GuestImage> {
   const {
@@ -150,7 +150,9 @@ async function readPackages(path: string): Promise<ImagePackage[]> {
     });
 }
 
-/** For users other than root the usual cause is a missing user namespace, and mmdebstrap does not explain how to enable one. */
+/**
+ * Adds advice to an error. For users other than root the usual cause is a missing user namespace, and mmdebstrap does not explain how to enable one.
+ */
 function withAdvice(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
   return new RdError(error.code, error.message, {
@@ -161,7 +163,7 @@ function withAdvice(error: unknown): unknown {
   });
 }
 
-/** Installing packages runs their scripts, which takes an emulator. */
+/** Adds advice about a missing emulator: installing packages runs their scripts, which takes one. */
 function withEmulatorAdvice(error: unknown, debian: string): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
   return new RdError(error.code, error.message, {

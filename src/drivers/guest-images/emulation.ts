@@ -1,6 +1,8 @@
 import { ARCHITECTURES, type Architecture, EXECUTABLES } from './architecture.ts';
 
-/** Installs only two of about forty emulators in the package, which has 465 MB. dpkg applies the last matching option. */
+/**
+ * Returns the dpkg options that install only two of about forty emulators in the package, which has 465 MB. dpkg applies the last matching option.
+ */
 export function emulatorOptions(architecture: Architecture): readonly string[] {
   return [
     'path-exclude=/usr/bin/qemu-*',
@@ -17,8 +19,8 @@ const repeated = (byte: string, count: number) => `\\x${byte}`.repeat(count);
 const MASK = `${repeated('ff', 7)}${repeated('00', 1)}${repeated('ff', 8)}${repeated('fe', 1)}${repeated('ff', 3)}`;
 
 /**
- * Registers the emulators with the kernel. `F`: keep them open, so that containers can use them without having the files; `P`: preserve
- * `argv[0]`; `O`: also run programs that are executable but not readable.
+ * Returns the text that registers the emulators with the kernel. `F`: keep them open, so that containers can use them without having the files; `P`:
+ * preserve `argv[0]`; `O`: also run programs that are executable but not readable.
  */
 function registration(architecture: Architecture): string {
   const lines = ARCHITECTURES[architecture].emulates.map((name) => {
@@ -49,7 +51,7 @@ export function emulationFiles(architecture: Architecture) {
   ];
 }
 
-/** Debian 12 names the static emulators differently. */
+/** Returns the script that sets up the emulators. Debian 12 names the static ones differently. */
 export function emulationScript(architecture: Architecture): string {
   return `for name in ${ARCHITECTURES[architecture].emulates.join(' ')}; do
   [ -e "$root/usr/bin/qemu-$name" ] || ln -s "qemu-$name-static" "$root/usr/bin/qemu-$name"

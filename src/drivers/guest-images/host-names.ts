@@ -4,7 +4,7 @@ export const HOST_RESOLVER = '10.0.2.3';
 export const GUEST = '10.0.2.15';
 /** An unused address; packets to its port 53 are redirected to the forwarder. */
 export const RESOLVER = '10.0.2.53';
-/** Not 53, which a container may publish, and outside the port ranges that the kernel and Kubernetes allocate from. */
+/** Port of the forwarder. Not 53, which a container may publish, and outside the port ranges that the kernel and Kubernetes allocate from. */
 const PORT = 61053;
 
 /** The names that other container desktops give the host computer. */
@@ -14,7 +14,7 @@ const CONFIGURATION = '/etc/rdctl/names.conf';
 const RULES = '/etc/rdctl/names.rules';
 const SCRIPT = '/usr/lib/rdctl/names';
 
-/** All other queries go to the host's name servers, so that VPN changes on the host take effect at once. */
+/** Configuration of the forwarder. All other queries go to the host's name servers, so that VPN changes on the host take effect at once. */
 const CONFIGURATION_TEXT = `port=${PORT}
 listen-address=${GUEST}
 bind-dynamic
@@ -32,7 +32,7 @@ const rule = (chain: string, protocol: string) =>
 const CHAINS = ['PREROUTING', 'OUTPUT'];
 const RULES_TEXT = `*nat\n${CHAINS.map((chain) => rule(chain, 'udp') + rule(chain, 'tcp')).join('')}COMMIT\n`;
 
-/** The rules are set once; the forwarder is restarted when it exits. */
+/** Runs the forwarder. The rules are set once; the forwarder is restarted when it exits. */
 const SCRIPT_TEXT = `#!/bin/sh
 set -eu
 if [ ! -e /run/rdctl-names ]; then
@@ -58,7 +58,7 @@ WantedBy=multi-user.target
 export const NAMES_UNIT = 'rdctl-names.service';
 
 /**
- * Makes the host resolvable by name in the guest. The guest's resolv.conf points to an address that containers and pods can reach too, so
+ * Files that make the host resolvable by name in the guest. The guest's resolv.conf points to an address that containers and pods can reach too, so
  * engines and clusters pass it on.
  */
 export const NAME_FILES = [

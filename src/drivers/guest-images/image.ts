@@ -18,11 +18,11 @@ export interface StoredFile {
 export interface ImagePackage {
   name: string;
   version: string;
-  /** Of the package file; lower-case hexadecimal. */
+  /** SHA-256 of the package file; lower-case hexadecimal. */
   sha256: string;
 }
 
-/** What an image was built from. */
+/** The inputs that an image was built from. */
 interface ImageSource {
   /** Debian suite: `trixie`. */
   suite: string;
@@ -39,7 +39,7 @@ export interface ImageManifest {
   format: 1;
   /** Display name: `debian-13`. */
   name: string;
-  /** As `uname -m` prints it. */
+  /** Name of the architecture as `uname -m` prints it. */
   architecture: string;
   /** RFC 3339. */
   created: string;
@@ -56,11 +56,11 @@ export interface ImageManifest {
 export interface GuestImage extends ImageManifest {
   /** `sha256:` and the digest of the manifest, which contains the digests of all files: identifies exactly this image. */
   digest: string;
-  /** Where its files are. */
+  /** Directory of its files. */
   directory: string;
 }
 
-/** The canonical text from which an image's digest is computed. */
+/** Returns the canonical text from which an image's digest is computed. */
 export function manifestText(manifest: ImageManifest): string {
   const { format, name, architecture, created, rootBytes, features = [], source, files } = manifest;
   // Omitted when absent, so that older images keep their digests.
@@ -76,12 +76,12 @@ function orderSource({ suite, kernel, recipe, packages }: ImageSource): ImageSou
   return { suite, kernel, recipe, packages: packages.map(({ name, version, sha256 }) => ({ name, version, sha256 })) };
 }
 
-/** `sha256:HEX` of a manifest's text. */
+/** Returns `sha256:HEX` of a manifest's text. */
 export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** Parses a manifest; returns why it is invalid, as a clause. */
+/** Parses a manifest, or returns the reason that it is invalid, as a clause. */
 export function parseManifest(text: string): ImageManifest | { problem: string } {
   const value = parseJson(text);
   if (!isObject(value)) return { problem: 'it is not a JSON object' };
@@ -115,7 +115,7 @@ function parseSource(value: JsonValue): ImageSource | undefined {
   return list.every(isPackage) ? orderSource({ suite, kernel, recipe, packages: list }) : undefined;
 }
 
-/** Whether a value is a package with a name and version as Debian writes them. */
+/** True for a package with a name and version as Debian writes them. */
 export function isPackage(value: unknown): value is ImagePackage {
   if (!isObject(value)) return false;
   const { name, version, sha256 } = value;
@@ -151,7 +151,7 @@ function isSize(value: JsonValue | undefined): value is number {
 }
 
 /**
- * The image that a machine boots, among those of its architecture: the selected one, otherwise its current one, otherwise the newest. If that
+ * Returns the image that a machine boots, among those of its architecture: the selected one, otherwise its current one, otherwise the newest. If that
  * one lacks `feature`, the newest that has it. Data is on a separate disk, so changing the image costs only a reboot.
  * @param all newest first.
  * @param selected its digest.

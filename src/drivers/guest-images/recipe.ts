@@ -4,11 +4,11 @@ import { emulationFiles, emulationScript, emulatorOptions } from './emulation.ts
 import { NAME_FILES, NAMES_UNIT } from './host-names.ts';
 
 /**
- * How a guest image is built from Debian packages. These scripts run in the new root or in the guest. Changes here only affect images built
+ * The recipe that builds a guest image from Debian packages. These scripts run in the new root or in the guest. Changes here only affect images built
  * afterwards, never existing machines.
  */
 
-/** Size of the root disk. Everything that grows is on the machine's data disk. */
+/** Size of the root disk. Data that grows is on the machine's data disk. */
 export const ROOT_BYTES = 3 * 1024 ** 3;
 
 /** Packages in every guest. `apparmor` is not among them, so it is disabled on the kernel command line. */
@@ -31,7 +31,7 @@ const PACKAGES: readonly string[] = [
   'sshfs',
 ];
 
-// A separate package since Debian 13.
+// Separate packages since Debian 13.
 const CLIENTS = ['docker-cli', 'docker-buildx', 'docker-compose'];
 
 /** Debian suites that a guest can be built from, oldest first. */
@@ -56,12 +56,12 @@ export const KERNELS = {
 } as const satisfies Record<string, { suffix: string; package: string; features: readonly string[] }>;
 export type Kernel = keyof typeof KERNELS;
 
-/** The packages of a guest. Their dependencies are installed too, but not their recommendations. */
+/** Returns the packages of a guest. Their dependencies are installed too, but not their recommendations. */
 export function packagesOf(architecture: Architecture, suite: Suite, kernel: Kernel): readonly string[] {
   return [...PACKAGES, ...SUITES[suite].packages, `${KERNELS[kernel].package}-${ARCHITECTURES[architecture].debian}`];
 }
 
-/** dpkg options that leave out documentation and translations, which a guest does not need. */
+/** Returns the dpkg options that leave out documentation and translations, which a guest does not need. */
 export function pathOptions(architecture: Architecture): readonly string[] {
   return [
     'path-exclude=/usr/share/doc/*',
@@ -71,15 +71,15 @@ export function pathOptions(architecture: Architecture): readonly string[] {
   ];
 }
 
-/** Where the guest finds the configuration that the host passes at every boot. */
+/** Directory in which the guest finds the configuration that the host passes at every boot. */
 export const FIRMWARE_FOLDER = 'opt/rdctl';
 /** Serial number of the data disk, by which the guest identifies it. */
 export const DATA_SERIAL = 'rdctl-data';
 /** Outside of any home directory, because a shared host directory may be mounted over the guest's. */
 const AUTHORIZED_KEYS = '/etc/ssh/authorized_keys';
-/** Root's home directory, moved for the same reason. */
+/** Root's home directory, moved because a shared host directory may be mounted over the guest's. */
 const ROOT_HOME = '/var/root';
-/** Where the data disk is mounted in the guest. */
+/** Mount point of the data disk in the guest. */
 const DATA_MOUNT = '/var/lib/rdctl';
 
 /** Mounts (`mount`) and releases (`unmount`) the data disk, at boot and on request of the host. */
@@ -165,7 +165,7 @@ export interface RootFile {
   text: string;
 }
 
-/** Files to add to the root file system. */
+/** Returns the files to add to the root file system. */
 export function rootFiles(architecture: Architecture): readonly RootFile[] {
   return [
     { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
@@ -242,10 +242,10 @@ const MASKED = (architecture: Architecture) => [
 
 /** Directory in the finished root with the files of the image. */
 export const RESULTS = '/rdctl-image';
-/** The list of installed packages among them, with a line `NAME VERSION SHA256` each. */
+/** File in `RESULTS` that lists installed packages, with a line `NAME VERSION SHA256` each. */
 export const PACKAGE_LIST = 'packages';
 
-/** Path of the script below while it runs in the root. Passed as an argument, it would clutter the output of mmdebstrap. */
+/** Path of the finish script while it runs in the root. Passed as an argument, it would clutter the output of mmdebstrap. */
 export const FINISH_PATH = '/rdctl-finish';
 /**
  * Finishes the root and writes the disk image into the root itself. Runs where the root is owned by (namespaced) root, who may have no
@@ -292,7 +292,7 @@ mkdir "$root${RESULTS}"
 mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$out/${PACKAGE_LIST}" "$root${RESULTS}/"
 `;
 
-/** SHA-256 of everything that rdctl adds to the packages; lower-case hexadecimal. */
+/** Returns the SHA-256 of everything that rdctl adds to the packages; lower-case hexadecimal. */
 export function recipeSum(architecture: Architecture): string {
   const parts = [ROOT_BYTES, pathOptions(architecture), rootFiles(architecture), finishScript(architecture)];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');

@@ -36,26 +36,29 @@ export interface Draft {
   readonly directory: string;
   /** Hashes the files and commits the image. Keeps an existing one unchanged. */
   keep(facts: DraftFacts, names: Readonly<Record<ImageFile, string>>, signal: AbortSignal): Promise<GuestImage>;
-  /** Like `keep`, for a manifest that already has the digests. Returns `undefined`, and stores nothing, if one does not match. */
+  /** Commits the image of a manifest that already has the digests. Returns undefined, and stores nothing, if one does not match. */
   keepKnown(manifest: ImageManifest, signal: AbortSignal): Promise<GuestImage | undefined>;
   discard(): Promise<void>;
 }
 
 /** The guest images of a home: one directory each, named by digest, complete or absent. */
 export interface ImageStore {
-  /** Newest first. Directories without a readable manifest are not images. */
+  /** Lists the images, newest first. Directories without a readable manifest are not images. */
   list(): Promise<GuestImage[]>;
   /**
    * Finds an image by digest, by digest prefix (with or without `sha256:`, at least four digits) or by name, of which the newest wins.
    * @throws RdError `ERR_NOT_FOUND` with the available images; `ERR_USAGE` for an ambiguous prefix.
    */
   find(reference: string): Promise<GuestImage>;
-  /** Digest of the image that the machine boots at its next start; undefined when none was selected. It may no longer be there. */
+  /** Returns the digest of the image that the machine boots at its next start, or undefined if none was selected. The image may no longer exist. */
   selected(): Promise<string | undefined>;
   /** Selects an image for the next start of the machine. @throws RdError `ERR_IO`. */
   select(image: GuestImage): Promise<void>;
   draft(): Promise<Draft>;
-  /** @throws RdError `ERR_IO`. The caller ensures that no machine uses it. */
+  /**
+   * Removes an image. The caller ensures that no machine uses it.
+   * @throws RdError `ERR_IO`.
+   */
   remove(image: GuestImage): Promise<void>;
   /** Verifies the digest of every file. @throws RdError `ERR_DRIVER_TERMINAL` naming the damaged or missing file. */
   verify(image: GuestImage, signal: AbortSignal): Promise<void>;
@@ -66,7 +69,10 @@ export interface ImageStore {
   verifyDisk(image: GuestImage): Promise<void>;
 }
 
-/** @param root created with the first image. */
+/**
+ * Opens the store.
+ * @param root created with the first image.
+ */
 export function imageStore(root: string, processes: ProcessTable = processTable): ImageStore {
   async function entries(): Promise<string[]> {
     return readdir(root).catch((error: unknown) => {
@@ -243,8 +249,8 @@ async function isOwned(directory: string, processes: ProcessTable): Promise<bool
 }
 
 /**
- * Digest of the image that the machine of a home boots, from the record of the qemu driver; `undefined` when there is none or it cannot be
- * parsed.
+ * Returns the digest of the image that the machine of a home boots, from the record of the qemu driver, or undefined when there is none or it cannot
+ * be parsed.
  * @param state the home's state directory.
  */
 export async function imageInUse(state: string): Promise<string | undefined> {

@@ -11,11 +11,11 @@ const MAX_BYTES = 16 * 1024 ** 3;
 const MAX_ENTRIES = 500_000;
 /** Total length of names, which stay in memory while the image is open. */
 const MAX_NAMES = 256 * 1024 ** 2;
-/** Attributes of an entry; the reader copies a layer's global attributes to every entry. */
+/** Maximum attributes of an entry; the reader copies a layer's global attributes to every entry. */
 const MAX_ATTRIBUTES = 200;
-/** Layers of an image: as many as engines support. */
+/** Maximum layers of an image, as in engines. */
 const MAX_LAYERS = 127;
-/** Files and directories extracted per call. */
+/** Maximum files and directories extracted per call. */
 const MAX_AT_ONCE = 100_000;
 
 /** Opens the stored archive of a layer, from the lowest (0) on. */
@@ -86,7 +86,7 @@ async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLay
   }
 }
 
-/** Directories and links at once; files are noted with their layer and entry. */
+/** Packs directories and links at once; returns files by their layer and entry. */
 function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<number, FileToExtract[]>> {
   const filesByLayer = new Map<number, Map<number, FileToExtract[]>>();
   let count = 0;
@@ -133,7 +133,7 @@ async function writeFile(out: Pack, names: readonly FileToExtract[], body: Async
   for (const other of more) out.entry({ name: other.name, type: 'link', linkname: name, mode: other.mode });
 }
 
-/** The entries of one layer, with any compression. Throws `ERR_DRIVER_FAILED` for an unreadable one. */
+/** Yields the entries of one layer, with any compression. Throws `ERR_DRIVER_FAILED` for an unreadable one. */
 async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   const reader = tarReader();
   const source = Readable.from(limitSize(unpack(archive)));
@@ -183,12 +183,12 @@ async function* joinChunks(first: Uint8Array, rest: AsyncIterator<Uint8Array>): 
   }
 }
 
-/** Detected from the magic number, because media types are unreliable. Undefined for an uncompressed archive. */
+/** Returns a decompressor by the magic number, because media types are unreliable. Undefined for an uncompressed archive. */
 function decompressor(start: Uint8Array) {
   const magic = Buffer.from(start.subarray(0, 4)).toString('hex');
   if (magic.startsWith('1f8b')) return zlib.createGunzip();
   if (magic !== '28b52ffd') return undefined;
-  // Newer releases of Node.js only.
+  // Available in newer releases of Node.js only.
   if ('createZstdDecompress' in zlib && typeof zlib.createZstdDecompress === 'function') {
     const tool: unknown = zlib.createZstdDecompress();
     if (tool instanceof Readable) return tool as ReturnType<typeof zlib.createGunzip>;

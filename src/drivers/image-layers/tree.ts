@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { RdError } from '../../errors.ts';
 
-/** Where the content of a file is: entry n of a layer's archive. */
+/** The location of a file's content: entry n of a layer's archive. */
 interface Content {
   layer: number;
   entry: number;
@@ -63,7 +63,7 @@ export async function addLayer(root: DirectoryNode, layer: number, entries: read
   }
 }
 
-/** Throws `ERR_DRIVER_FAILED` for an entry that no file system accepts, and that would be slow to place. */
+/** Throws `ERR_DRIVER_FAILED` for an entry that no file system accepts, or that would be slow to add. */
 export function checkEntry({ name, linkname }: LayerEntry): void {
   for (const path of [name, linkname]) {
     if (path.length > MAX_PATH) throw tooMuch(path, `too long: ${path.length} characters`);
@@ -78,12 +78,12 @@ function tooMuch(path: string, what: string): RdError {
 }
 
 /**
- * The node at a path. Links are followed as in a container: the root of the image is the root, and `..` never leads above it. Undefined for
- * a missing path, for link loops, and for a path longer than any entry can have.
+ * Returns the node at a path. Links are followed as in a container: the root of the image is the root, and `..` never leads above it. Undefined for a
+ * missing path, for link loops, and for a path longer than any entry can have.
  */
 export function resolve(root: DirectoryNode, path: string): { name: string; node: TreeNode } | undefined {
   if (path.length > MAX_PATH) return undefined;
-  // The next step last.
+  // Reversed, so that the next step is last.
   const rest = steps(path).reverse();
   const above: DirectoryNode[] = [];
   let at = root;
@@ -142,7 +142,7 @@ function nodeOf(
   }
 }
 
-/** Creates directories that a layer omits, or has as something else. */
+/** Returns the directory at a path, creating directories that a layer omits or has as another kind of entry. */
 function directoryAt(root: DirectoryNode, parts: readonly string[]): DirectoryNode {
   let directory = root;
   for (const part of parts) {
@@ -163,7 +163,7 @@ function placeOf(name: string): { last: string; parents: string[] } {
   return { last: parents.pop() ?? '', parents };
 }
 
-/** Names in an archive never lead above its root. */
+/** Splits a name of an archive into parts that never lead above its root. */
 function partsOf(name: string): string[] {
   return posix
     .normalize(`/${name}`)
@@ -171,7 +171,7 @@ function partsOf(name: string): string[] {
     .filter((part) => part !== '');
 }
 
-/** Keeps `..`: after a link it means something else than before. */
+/** Splits a path into steps. Keeps `..`, because its meaning changes after a link. */
 function steps(path: string): string[] {
   return path.split('/').filter((part) => part !== '' && part !== '.');
 }

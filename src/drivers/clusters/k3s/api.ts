@@ -33,7 +33,7 @@ export function readCredentials(text: string): Credentials | undefined {
   return { ca, cert, key };
 }
 
-/** A kubeconfig for programs of this host, as JSON, which is YAML. Cluster, user and context share one name. */
+/** Returns a kubeconfig for programs of this host, as JSON, which is YAML. Cluster, user and context share one name. */
 export function hostKubeconfig({ ca, cert, key }: Credentials, port: number, name: string): string {
   const data = (text: string) => Buffer.from(text, 'utf8').toString('base64');
   const value = {
@@ -66,7 +66,10 @@ interface ApiAnswer {
 
 /** The API server of the cluster. */
 export interface ApiClient {
-  /** @throws RdError `ERR_NOT_READY` when it does not respond, or another server does in its place; `ERR_CANCELLED`. */
+  /**
+   * Requests a path.
+   * @throws RdError `ERR_NOT_READY` when the server does not respond, or another server does in its place; `ERR_CANCELLED`.
+   */
   get(path: string, signal: AbortSignal): Promise<ApiAnswer>;
 }
 
@@ -106,11 +109,11 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
   };
 }
 
-/** `waiting` names what is missing, as a clause. */
+/** The state of a cluster. `waiting` names the missing part, as a clause. */
 export type Health = { ready: true } | { ready: false; waiting: string };
 
 /**
- * Whether the API server is ready and every node is.
+ * Tells if the API server and every node are ready.
  * @throws RdError `ERR_CANCELLED`.
  */
 export async function clusterHealth(api: ApiClient, signal: AbortSignal): Promise<Health> {
@@ -150,8 +153,8 @@ interface PodAddress {
 }
 
 /**
- * A connection to a pod that serves the port now. The pod is resolved through the API and dialed from the machine, which is a node of the
- * pod network. Errors as `ClusterDriver.connect`.
+ * Connects to a pod that serves the port now. The pod is resolved through the API and dialed from the machine, which is a node of the pod network.
+ * Throws the errors of `ClusterDriver.connect`.
  */
 export async function connectService(
   api: ApiClient,
@@ -184,7 +187,7 @@ export async function connectService(
 }
 
 /**
- * The name of a service port (`''` for an unnamed one). Looked up by name, then by number, then by target port, because the compatible
+ * Returns the name of a service port (`''` for an unnamed one). It is looked up by name, then by number, then by target port, because the compatible
  * application sends target ports.
  */
 function portName(service: JsonObject, requestedPort: number | string): string | undefined {
@@ -205,7 +208,7 @@ function podPortName(slices: readonly JsonObject[], requestedPort: number | stri
   return match && String(match.name ?? '');
 }
 
-/** The ready addresses in endpoint slices for the port of that name. */
+/** Returns the ready addresses in endpoint slices for the port of that name. */
 function readyAddresses(slices: readonly JsonObject[], name: string): PodAddress[] {
   return slices.flatMap((slice) => {
     if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') return [];
@@ -226,7 +229,7 @@ function objectsIn(list: unknown): JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
-/** Undefined for a missing object. */
+/** Requests an object; undefined if it is missing. */
 async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
   const { status, text } = await api.get(path, signal);
   if (status === 404) return undefined;

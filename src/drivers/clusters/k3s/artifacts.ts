@@ -29,10 +29,10 @@ interface Artifacts {
 export interface ArtifactStore {
   /**
    * Verifies existing files and downloads only missing ones.
-   * @throws RdError as `download`, and `ERR_DRIVER_TERMINAL` for a release without such files.
+   * @throws RdError with the errors of `download`, and `ERR_DRIVER_TERMINAL` for a release without such files.
    */
   fetch(release: K3sVersion, architecture: Architecture, signal: AbortSignal): Promise<Artifacts>;
-  /** Releases that are already downloaded. */
+  /** Lists the releases that are already downloaded. */
   kept(architecture: Architecture): Promise<K3sVersion[]>;
 }
 
@@ -48,7 +48,7 @@ export interface ArtifactsInput {
 const SUMS_BYTES = 256 * 1024;
 const SUMS_LIMIT_MS = 30_000;
 
-/** Names of the files of a release, see https://github.com/k3s-io/k3s/releases. */
+/** Returns the names of the files of a release, see https://github.com/k3s-io/k3s/releases. */
 export function artifactNames(architecture: Architecture) {
   return {
     program: architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`,
@@ -61,7 +61,7 @@ export function artifactStore({ url, directory, fetch, sleep }: ArtifactsInput):
   const directoryOf = (release: K3sVersion) => join(directory, release.text);
   const urlOf = (release: K3sVersion, name: string) => `${url}/${encodeURIComponent(release.text)}/${name}`;
 
-  /** The digest list is cached like everything else: a release never changes. */
+  /** Reads the digest list, cached because a release never changes. */
   async function readSums(release: K3sVersion, name: string, signal: AbortSignal): Promise<string> {
     const file = join(directoryOf(release), name);
     const cached = await readIfThere(file);
@@ -148,7 +148,7 @@ async function sumOf(file: string, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * The digest of a file in the output of `sha256sum`: 64 lowercase digits. Undefined when no line names exactly that file, or when two lines
+ * Returns the digest of a file in the output of `sha256sum`: 64 lowercase digits. Undefined when no line names exactly that file, or when two lines
  * disagree.
  */
 export function sumIn(text: string, file: string): string | undefined {

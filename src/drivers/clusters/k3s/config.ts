@@ -50,15 +50,15 @@ export function k3sPlaces({ data, run }: ShellPlaces): K3sPlaces {
   };
 }
 
-/** The program of a release. */
+/** Returns the path of the program of a release. */
 export function programOf({ programs }: K3sPlaces, release: string): string {
   return posix.join(programs, release, 'k3s');
 }
 
-/** Below the state of k3s. */
+/** Directory of the CNI configuration, below the state of k3s. */
 const NETWORK_CONFIG = ['agent', 'etc', 'cni', 'net.d'];
 
-/** CNI configuration, which k3s writes for flannel. */
+/** Returns the path of the CNI configuration, which k3s writes for flannel. */
 export function networkConfigOf({ state }: Pick<K3sPlaces, 'state'>): string {
   return posix.join(state, ...NETWORK_CONFIG);
 }
@@ -76,7 +76,7 @@ exec find . -xdev -depth -mindepth 1 ! '(' -type d '(' ${NETWORK_CONFIG.map(
 `;
 
 /**
- * The configuration file of k3s, keyed by its long flags. JSON, which is valid YAML. `socket` is the engine's: with `docker` k3s ships the
+ * Returns the configuration file of k3s, keyed by its long flags. JSON, which is valid YAML. `socket` is the engine's: with `docker` k3s ships the
  * CRI adapter that Kubernetes needs; containerd has its own.
  */
 export function k3sConfig(spec: ClusterSpec, places: K3sPlaces, socket: string): string {
@@ -88,14 +88,14 @@ export function k3sConfig(spec: ClusterSpec, places: K3sPlaces, socket: string):
     // Not the machine's host name: a disk moved to another machine keeps its node.
     'node-name': PRODUCT.name,
     ...(spec.traefik ? {} : { disable: ['traefik'] }),
-    // The network policy controller needs the network that it would not have.
+    // The network policy controller needs the network, which is then missing.
     ...(spec.flannel ? {} : { 'flannel-backend': 'none', 'disable-network-policy': true }),
     ...(spec.engine === 'moby' ? { docker: true } : {}),
     'container-runtime-endpoint': socket,
     'kubelet-arg': [
-      // Next to the rest, so that copies and resets include it.
+      // Beside the other data, so that copies and resets include it.
       `root-dir=${places.kubelet}`,
-      // Same driver as the engines; k3s run by a service manager would choose another one.
+      // The driver that the engines use; k3s run by a service manager would choose another one.
       'cgroup-driver=cgroupfs',
       // The engine's images belong to the user: no garbage collection when a disk fills.
       'image-gc-high-threshold=100',
@@ -104,7 +104,7 @@ export function k3sConfig(spec: ClusterSpec, places: K3sPlaces, socket: string):
   return `${JSON.stringify(settings, undefined, 2)}\n`;
 }
 
-/** The command that runs the cluster. Contains no secrets. */
+/** Returns the command that runs the cluster. Contains no secrets. */
 export function k3sArguments(program: string, places: K3sPlaces): string[] {
   return [program, 'server', '--config', places.config];
 }
@@ -112,7 +112,7 @@ export function k3sArguments(program: string, places: K3sPlaces): string[] {
 /** Releases with CNI plugins in `data/cni`; older ones keep them beside their programs. */
 const OWN_PLUGINS = '>=1.28.15 <1.29 || >=1.29.10 <1.30 || >=1.30.6 <1.31 || >=1.31.2';
 
-/** Where a release unpacks its CNI plugins. */
+/** Returns the directory in which a release unpacks its CNI plugins. */
 export function pluginsOf({ state }: K3sPlaces, { version }: K3sVersion): string {
   const below = semver.satisfies(version, OWN_PLUGINS) ? 'cni' : posix.join('current', 'bin');
   return posix.join(state, 'data', below);

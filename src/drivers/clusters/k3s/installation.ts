@@ -18,9 +18,9 @@ export interface InstallParts {
 const VERSION_LIMIT_MS = 60_000;
 
 /**
- * Installs the program of a release in the machine and its images in the engine; skips what is there. Leaves other releases alone. Returns
- * the program.
- * @throws RdError as `ArtifactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
+ * Installs the program of a release in the machine and its images in the engine, unless they are present. Leaves other releases alone. Returns the
+ * program.
+ * @throws RdError with the errors of `ArtifactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
  */
 export async function install(
   { shell, places, artifacts, architecture, engines }: InstallParts,
@@ -29,7 +29,7 @@ export async function install(
   signal: AbortSignal,
 ): Promise<string> {
   const program = programOf(places, release.text);
-  // Also an existing one: its write may have been cut short or hit a full disk.
+  // Check an existing program too: its write may have been cut short or hit a full disk.
   const works = (await runs(shell, program, release, signal)) === undefined;
   const marker = places.imagesOf(engine);
   const loaded = (await shell.read(marker))?.trim() === release.text;
@@ -68,7 +68,7 @@ export async function removeOthers({ shell, places }: Pick<InstallParts, 'shell'
   }
 }
 
-/** Why the program does not match the release, or undefined when it does. */
+/** Returns the reason that the program does not match the release, or undefined if it does. */
 async function runs(
   shell: Shell,
   program: string,
@@ -87,14 +87,14 @@ async function runs(
   }
 }
 
-/** `unknown`: there is cluster data of an unknown version. */
+/** The installed release. `unknown`: there is cluster data of an unknown version. */
 export type Installed = K3sVersion | 'unknown' | undefined;
 
 /** The release that the cluster's data belongs to. */
 export interface InstalledRelease {
-  /** Reads it from the machine. */
+  /** Reads the release from the machine. */
   look(): Promise<Installed>;
-  /** For a machine that is off: its disk cannot have changed since the last observation, and the file moves with the disk. */
+  /** Returns the release of a machine that is off: its disk cannot have changed since the last observation, and the file moves with the disk. */
   recall(): Promise<Installed>;
   /** Called before the release may write into the data. */
   note(release: K3sVersion): Promise<void>;
@@ -107,13 +107,13 @@ async function readMemo(memo: string): Promise<Installed> {
   return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
 }
 
-/** The version that a memo names, in the form of `versionOf`; undefined without data of a cluster. */
+/** Returns the version in a memo, in the form of `versionOf`; undefined without data of a cluster. */
 export async function recalledVersion(memo: string): Promise<string | undefined> {
   const installed = await readMemo(memo);
   return installed === undefined ? undefined : versionOf(installed);
 }
 
-/** `memo` is a file on this host. */
+/** Creates the record of the installed release. `memo`: a file on this host. */
 export function installedRelease(shell: Shell, places: K3sPlaces, memo: string): InstalledRelease {
   async function saveMemo(installed: Installed): Promise<void> {
     const text = installed === undefined ? undefined : `${installed === 'unknown' ? installed : installed.text}\n`;
@@ -136,7 +136,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
     },
     recall,
     async note(release) {
-      // In the other order a crash would leave data of a later release under the name of an earlier one.
+      // In the reverse order, a crash would leave data of a later release under the name of an earlier one.
       await shell.write(places.version, `${release.text}\n`);
       await saveMemo(release);
     },
@@ -147,7 +147,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
   };
 }
 
-/** In the form that the reconcile loop uses: `''` when unknown. */
+/** Returns the version in the form that the reconcile loop uses: `''` when unknown. */
 export function versionOf(installed: Exclude<Installed, undefined>): string {
   return installed === 'unknown' ? '' : installed.version;
 }

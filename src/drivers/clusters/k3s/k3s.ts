@@ -40,19 +40,19 @@ export interface K3sOptions {
   memo: string;
   /** File on this host for the kubeconfig; private. */
   kubeconfig: string;
-  /** Name of cluster, user and context in it. */
+  /** Name of cluster, user and context in the kubeconfig. */
   name: string;
-  /** Whether the machine is on; absent for a machine that always is. */
+  /** True if the machine is on; absent for a machine that always is. */
   isOn?(signal: AbortSignal): Promise<boolean>;
-  /** Whether a running machine responds; absent for one that always does. */
+  /** True if a running machine responds; absent for one that always does. */
   answers?(signal: AbortSignal): Promise<boolean>;
-  /** Nothing else in the machine runs a cluster: leftovers of k3s in its network are removed. */
+  /** True if nothing else in the machine runs a cluster: leftovers of k3s in its network are removed. */
   ownsNetwork: boolean;
   architecture?: Architecture;
-  /** Where k3s looks for its node password, if not in the default location. */
+  /** Path where k3s looks for its node password, if not in the default location. */
   nodePassword?: string;
   fetch?: Fetch;
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now?(): number;
   /** Milliseconds that a start waits for the cluster to be ready. */
   readyMs?: number;
@@ -68,8 +68,8 @@ const LIST_LIMIT_MS = 1_500;
 const FIND_LIMIT_MS = 20_000;
 
 /**
- * k3s with one node, on the engine of the machine. Pods end with the cluster; what they need to restart stays until a reset. State derives
- * from the record of the start, the process and the API server; nothing is cached.
+ * Runs k3s with one node, on the engine of the machine. Pods end with the cluster; the data that they need to restart stays until a reset. State
+ * derives from the record of the start, the process and the API server; nothing is cached.
  */
 export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   const { engines, fetch = globalThis.fetch, now = Date.now, architecture = HOST_ARCHITECTURE } = options;
@@ -100,14 +100,14 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       return await look(signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError)) throw error;
-      // It may have exited meanwhile.
+      // The cluster may have exited in the meantime.
       const nowOffline = await statusWithoutQuery(signal);
       if (nowOffline) return nowOffline;
       throw error;
     }
   }
 
-  /** The status that is known without a query; undefined where one is needed. */
+  /** Returns the status if it is known without a query, or undefined. */
   async function statusWithoutQuery(signal: AbortSignal): Promise<ClusterStatus | undefined> {
     if (await isOff(signal)) return stopped(await installed.recall());
     if (options.answers === undefined || (await options.answers(signal))) return undefined;
@@ -162,24 +162,24 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   }
 
   async function launch(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
-    // Also when the state is stopped: a crash may have left a record and half a cluster.
+    // Stop even if the state is stopped: a crash may have left a record and half a cluster.
     await stop(signal);
     const release = await chooseVersion(spec, await installed.look(), signal);
     const program = await install({ shell, places, artifacts, architecture, engines }, release, spec.engine, signal);
-    // Before it runs, because programs of this host get the port.
+    // Before the cluster runs, because programs of this host get the port.
     await shell.localPort(spec.port);
     await record.write({ spec, release: release.text });
     await keepNodePassword();
     if (spec.engine === 'containerd') await shell.run(['ln', '-sfn', '--', pluginsOf(places, release), places.plugins]);
     await shell.write(places.config, k3sConfig(spec, places, engines[spec.engine].socket));
-    // The old one points to a server that is gone.
+    // The old kubeconfig points to a server that is gone.
     await shell.remove(places.kubeconfig);
     await installed.note(release);
     await shell.start([{ name: PROGRAM, argv: k3sArguments(program, places) }], { signal });
     await removeOthers({ shell, places }, release);
   }
 
-  /** The installed release if it satisfies the spec, so that nothing is upgraded implicitly; never one older than the data. */
+  /** Returns the installed release if it satisfies the spec, so that nothing is upgraded implicitly; never one older than the data. */
   async function chooseVersion(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
     if (there === 'unknown') {
       throw new RdError('ERR_DRIVER_TERMINAL', 'the data of the cluster belongs to an unknown version of Kubernetes', {
@@ -195,7 +195,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     });
   }
 
-  /** k3s identifies its machine by this; the system's own file is lost with the root disk, the data stays. */
+  /** Preserves the password by which k3s identifies its machine: the system's own file is lost with the root disk, the data stays. */
   async function keepNodePassword(): Promise<void> {
     const [own, system] = await Promise.all([shell.read(places.nodePassword), shell.read(places.systemNodePassword)]);
     const text = own ?? system ?? `${randomBytes(16).toString('hex')}\n`;
@@ -237,7 +237,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     });
     for (const path of [places.kubelet, places.kubeconfig]) await shell.remove(path);
     await rm(options.kubeconfig, { force: true });
-    // Last: while it exists, the reset is incomplete.
+    // Last, because the reset is incomplete while the record exists.
     await installed.forget();
   }
 
@@ -251,7 +251,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     return clusterHealth(apiClient(shell, port, keys), signal);
   }
 
-  /** Undefined where programs of this host cannot reach the cluster. */
+  /** Writes the kubeconfig and returns its path; undefined if programs of this host cannot reach the cluster. */
   async function offerKubeconfig({ port }: ClusterSpec, credentials: Credentials): Promise<string | undefined> {
     try {
       await shell.localPort(port);

@@ -5,14 +5,17 @@ import { type ClusterEngine, type EngineArea, programFailure, type Shell } from 
 import type { Health } from './api.ts';
 import type { K3sPlaces } from './config.ts';
 
-/** What a cluster was started with. */
+/** The release and spec that a cluster was started with. */
 export interface StartedCluster {
   spec: ClusterSpec;
   /** `v1.33.6+k3s1` */
   release: string;
 }
 
-/** Written before anything runs and removed after everything has ended: while it exists, there may be something to stop. */
+/**
+ * Returns the record of a started cluster. It is written before anything runs and removed after everything has ended: while it exists, there may be
+ * something to stop.
+ */
 export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, file: string) {
   return {
     async read(): Promise<StartedCluster | 'unreadable' | undefined> {
@@ -45,7 +48,7 @@ const ENGINES: readonly string[] = ['moby', 'containerd'];
 const POLL_MS = 500;
 
 /**
- * Waits until the cluster is ready, saying what for, and watches its process.
+ * Waits until the cluster is ready, reporting the reason for the wait, and watches its process.
  * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it exits or times out; `ERR_CANCELLED`.
  */
 export async function waitUntilReady(
@@ -71,8 +74,8 @@ export async function waitUntilReady(
 }
 
 /**
- * Removes what k3s and its network leave in a dedicated machine: links, and packet filter rules, where a port of a former pod would shadow
- * the port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
+ * Removes leftovers of k3s and its network from a dedicated machine: links, and packet filter rules, in which a port of a former pod would shadow the
+ * port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
  */
 export const NETWORK_SCRIPT = `set -u
 for link in cni0 flannel.1 flannel-wg flannel-wg-v6 flannel-v6.1 kube-ipvs0; do
@@ -102,7 +105,9 @@ export async function endPods(
   }
 }
 
-/** Volumes of pods are mounted there; a user directory behind one must not be deleted with its mount point. */
+/**
+ * Returns the area of a cluster's leftovers. Volumes of pods are mounted there; a user directory behind one must not be deleted with its mount point.
+ */
 export function leftoverArea({ kubelet, state }: K3sPlaces, run: string): EngineArea {
   // No shim reports to this socket: those of pods belong to the engine.
   return { containerd: `${run}/k3s-none.sock`, state: `${run}/k3s-none`, directories: [kubelet, state] };

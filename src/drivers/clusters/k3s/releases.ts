@@ -4,7 +4,7 @@ import { hasShape, isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { type Fetch, fetchText } from '../../../os/fetch-text.ts';
 
-/** A release of k3s: a version of Kubernetes, and which build of it. */
+/** A release of k3s: a version of Kubernetes, and a build of it. */
 export interface K3sVersion {
   /** As released: `v1.33.6+k3s1`. */
   text: string;
@@ -18,7 +18,7 @@ const OLDEST = '1.25.3';
 
 const RELEASE = /^v?(\d{1,5}\.\d{1,5}\.\d{1,5})\+k3s(\d{1,5})$/;
 
-/** A release of k3s; undefined for anything else, such as a pre-release (`v1.33.0-rc1+k3s1`). */
+/** Parses a release of k3s; undefined for anything else, such as a pre-release (`v1.33.0-rc1+k3s1`). */
 export function parseK3s(text: string): K3sVersion | undefined {
   const [, version = '', digits] = RELEASE.exec(text) ?? [];
   if (semver.valid(version) === null) return undefined;
@@ -26,12 +26,12 @@ export function parseK3s(text: string): K3sVersion | undefined {
   return { text: `v${version}+k3s${build}`, version, build };
 }
 
-/** By version, then by build; negative where `a` is the older one. */
+/** Compares by version, then by build; negative if `a` is older. */
 export function compareK3s(a: K3sVersion, b: K3sVersion): number {
   return semver.compare(a.version, b.version) || a.build - b.build;
 }
 
-/** Newest first; only the newest build of each version; unsupported ones left out. */
+/** Sorts releases, newest first; keeps only the newest build of each version, and leaves out unsupported ones. */
 export function newestFirst(releases: readonly K3sVersion[]): K3sVersion[] {
   const sorted = releases.filter(({ version }) => semver.gte(version, OLDEST)).sort((a, b) => compareK3s(b, a));
   return sorted.filter((release, index) => sorted[index - 1]?.version !== release.version);
@@ -40,7 +40,7 @@ export function newestFirst(releases: readonly K3sVersion[]): K3sVersion[] {
 export interface ReleasesInput {
   /** Address of the channel list. */
   url: string;
-  /** Where the list is cached between services. */
+  /** File that caches the list between services. */
   cacheFile: string;
   fetch: Fetch;
   /** Milliseconds since 1970. */
@@ -50,16 +50,17 @@ export interface ReleasesInput {
 interface KnownReleases {
   /** Newest first; one for each version. */
   releases: readonly K3sVersion[];
-  /** Why the list of the server could not be used; the releases are then those of an earlier list and the built-in ones. */
+  /** The reason that the server's list could not be used; the releases are then those of an earlier list and the built-in ones. */
   failure?: RdError;
 }
 
 /** The releases of k3s. */
 export interface Releases {
-  /** Never throws for an unreachable server: falls back to the known releases. `limitMs`: timeout for the server. */
+  /** Returns the known releases. Never throws for an unreachable server, but falls back to earlier lists. `limitMs`: timeout for the server. */
   known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
   /**
-   * The newest build of a version. `kept`: releases that can be installed without the network, whatever the list says.
+   * Returns the newest build of a version. `kept`: releases that can be installed without the network, whatever the
+   * list says.
    * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with those available.
    */
   find(version: string, kept: readonly K3sVersion[], limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
@@ -126,7 +127,7 @@ function withShipped(texts: readonly string[]): K3sVersion[] {
   return newestFirst([...texts, ...SHIPPED_RELEASES].flatMap((text) => parseK3s(text) ?? []));
 }
 
-/** Ignores a list of another server, and a damaged one. */
+/** Reads the cached list, ignoring one of another server, and a damaged one. */
 async function readCache(file: string, url: string): Promise<Cached | undefined> {
   const value = parseJson((await readIfThere(file).catch(() => undefined)) ?? '');
   const isOurs = hasShape<Cached>(value, { formatVersion: 0, at: 0, url: '', releases: [] });
@@ -149,9 +150,8 @@ export const SHIPPED_RELEASES: readonly string[] = [
 ];
 
 /**
- * The newest release of each channel in a channel list, https://update.k3s.io/v1-release/channels. Skips what is unknown, because its
- * format has changed before: entries without a release, pre-releases, type names. Empty for anything else, such as a captive portal's
- * login page.
+ * Returns the newest release of each channel in a channel list, https://update.k3s.io/v1-release/channels. Skips unknown entries, because its format
+ * has changed before: entries without a release, pre-releases, type names. Empty for anything else, such as a captive portal's login page.
  */
 export function channelReleases(value: unknown): string[] {
   const entries = isObject(value) && Array.isArray(value.data) ? value.data : [];

@@ -1,6 +1,6 @@
 import { RdError } from '../../../errors.ts';
 
-/** Where releases of k3s come from; without a trailing slash. */
+/** Download addresses for releases of k3s; without a trailing slash. */
 export interface K3sSources {
   /** The list of channels. */
   channels: string;
@@ -12,7 +12,7 @@ const CHANNELS = 'https://update.k3s.io/v1-release/channels';
 const RELEASES = 'https://github.com/k3s-io/k3s/releases/download';
 
 /**
- * `RDCTL_K3S_CHANNELS_URL` and `RDCTL_K3S_RELEASES_URL`, else the official sources of k3s.
+ * Reads `RDCTL_K3S_CHANNELS_URL` and `RDCTL_K3S_RELEASES_URL`; the defaults are the official sources of k3s.
  * @throws RdError `ERR_USAGE` for a value that is not an HTTP URL.
  */
 export function k3sSources(env: Readonly<Record<string, string | undefined>>): K3sSources {

@@ -9,10 +9,7 @@ export interface FirewallPlan {
   pool: string;
   /** Bridges of other engines; their containers stay unreachable. */
   otherBridges: readonly string[];
-  /**
-   * Whether bridged packets pass the packet filter here. Only then is there a rule for them, because its match enables that for the whole
-   * host.
-   */
+  /** True if bridged packets pass the packet filter here. Only then is there a rule for them, because its match enables that for the whole host. */
   bridgeFilter: boolean;
 }
 
@@ -31,7 +28,7 @@ const BRIDGED = '--physdev-is-bridged';
 const WAIT = ['--wait', '10'];
 
 /**
- * The rules of the chains, as arguments without the comment. Containers reach outwards; replies are accepted; nothing from outside reaches
+ * Returns the rules of the chains, as arguments without the comment. Containers reach outwards; replies are accepted; nothing from outside reaches
  * a container by its address (a host program serves published ports); networks of the instance are isolated from each other.
  *
  * Refusals are in `mangle` as well, which precedes `filter`: an engine that starts later puts its accept rules for its own bridges before
@@ -55,7 +52,7 @@ export function firewallRules({
   };
 }
 
-/** Input of `iptables-restore --noflush`: replaces the chains atomically and leaves everything else alone. */
+/** Returns the input of `iptables-restore --noflush`, which replaces the chains atomically and leaves everything else alone. */
 export function restoreInput(plan: FirewallPlan): string {
   const rules = firewallRules(plan);
   const tables = HOOKS.map(({ table }) => [
@@ -69,9 +66,9 @@ export function restoreInput(plan: FirewallPlan): string {
 
 /** Rules of an instance found in the output of `iptables-save`. */
 export interface FirewallTraces {
-  /** Tables that have the chain. */
+  /** Tables with the chain. */
   chains: string[];
-  /** How often each table's hook enters the chain. */
+  /** Jumps from each table's hook to the chain. */
   jumps: Record<Hook['table'], number>;
   /** Rules inside the chain. */
   rules: Record<Hook['table'], number>;
@@ -104,7 +101,7 @@ export async function readTraces(run: Run, chain: string): Promise<FirewallTrace
   return parseTraces((await run(['iptables-save'], { maxOutput: 64 * 1024 * 1024 })).stdout, chain);
 }
 
-/** `none`, `whole` as planned, or `part` of it. Ignores other engines' bridges, which may have changed since. */
+/** Returns `none`, `whole` (as planned) or `part`. Ignores other engines' bridges, which may have changed since. */
 export function completeness(traces: FirewallTraces, bridgeFilter: boolean): 'none' | 'whole' | 'part' {
   const bare = firewallRules({ chain: '', tag: '', pool: '0.0.0.0/0', otherBridges: [], bridgeFilter });
   const nothing = traces.chains.length === 0 && HOOKS.every(({ table }) => traces.jumps[table] === 0);
@@ -123,7 +120,7 @@ export async function ensureFirewall(run: Run, plan: FirewallPlan, signal: Abort
   await run(['iptables-restore', '--noflush', ...WAIT], { input: restoreInput(plan), signal });
   const { jumps } = await readTraces(run, plan.chain);
   for (const { table, from } of HOOKS) {
-    // First in line, because other rule sets may end with a catch-all drop.
+    // Insert as the first rule, because other rule sets may end with a catch-all drop.
     if (jumps[table] === 0)
       await run(['iptables', ...WAIT, '-t', table, '-I', from, '1', ...jumpRule(plan)], { signal });
   }
@@ -162,7 +159,7 @@ export const hostForwarding: Forwarding = {
   write: (on) => writeFile(FILE, on ? '1' : '0'),
 };
 
-/** Whether bridged packets pass the packet filter; other engines enable that for the whole host. */
+/** True if bridged packets pass the packet filter; other engines enable that for the whole host. */
 export async function bridgesAreFiltered(): Promise<boolean> {
   const text = await readFile('/proc/sys/net/bridge/bridge-nf-call-iptables', 'utf8').catch(() => '0');
   return text.trim() === '1';
@@ -177,8 +174,8 @@ export interface ForwardingUse {
 }
 
 /**
- * Whether to disable forwarding again: only if we enabled it during this boot, and only while nothing else seems to need it. Programs that
- * start later find it on and do not declare that they need it, so in doubt it stays.
+ * True if forwarding may be disabled again: only if we enabled it during this boot, and only while nothing else seems to need it. Programs that start
+ * later find it on and do not declare that they need it, so in doubt it stays.
  */
 export function mayRestore({ changedByUs, otherBridges, foreignNat }: ForwardingUse): boolean {
   return changedByUs && otherBridges === 0 && !foreignNat;

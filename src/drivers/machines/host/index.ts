@@ -16,7 +16,7 @@ import { hostShell } from './shell.ts';
 
 const NO_VM = 'there is no virtual machine, the host itself runs the containers';
 
-/** What the host driver supports, per setting. The type requires every setting. */
+/** The host driver's support of each setting. The type requires every setting. */
 export const HOST_SUPPORT: SupportMatrix = {
   ...engineSupport('host'),
   ...withoutCluster('this driver has no cluster'),
@@ -49,7 +49,10 @@ const INFO: DriverInfo = {
 /** The engines that run in a machine; injected, because a machine knows no engine. */
 export type EnginesOf = (shell: Shell, cgroup: string) => Driver['engines'];
 
-/** The host as a machine, with engines built on its shell. `networksOf` is the file below `data` that lists networks with bridges. */
+/**
+ * Creates the driver of the host as a machine, with engines built on its shell. `networksOf` returns the file below `data` that lists networks with
+ * bridges.
+ */
 export function hostFactory(enginesOf: EnginesOf, networksOf: (data: string) => string): DriverFactory {
   return {
     ...INFO,
@@ -109,12 +112,12 @@ function runnerFor(env: DriverContext['env']): Run {
   return (argv, options) => runProgram(argv, { ...options, env: environment });
 }
 
-/** Pure: with a dockerd of this version. */
+/** Returns the support with a dockerd of this version. Pure. */
 function supportOf(dockerd: string | undefined): SupportMatrix {
   return { ...HOST_SUPPORT, ...storageSupport(dockerd) };
 }
 
-/** Of the installed dockerd: `20.10.24`; undefined when it does not say. */
+/** Returns the version of the installed dockerd, such as `20.10.24`, or undefined if it does not report one. */
 async function dockerdVersion(run: Run): Promise<string | undefined> {
   const { stdout } = await run(['dockerd', '--version']).catch(() => ({ stdout: '' }));
   return /\d+(?:\.\d+)+/.exec(stdout)?.[0];
@@ -131,10 +134,10 @@ export interface HostFacts {
 }
 
 const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
-/** With containerd, runc and iptables, which docker.io depends on. Debian 12 has the client in docker.io, Debian 13 in docker-cli. */
+/** Packages of the engines; docker.io depends on containerd, runc and iptables. Debian 12 has the client in docker.io, Debian 13 in docker-cli. */
 const PACKAGES = ['docker.io', "'?exact-name(docker-cli)'", 'iproute2', 'mount', 'ca-certificates'];
 
-/** Pure: the verdict on these facts, the cheapest fix first. */
+/** Returns the verdict on these facts, the cheapest fix first. Pure. */
 export function hostVerdict({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
   if (platform !== 'linux') {
     return {
@@ -214,7 +217,7 @@ const PASSED = [
 ];
 
 /**
- * The environment of host programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no service
+ * Returns the environment of host programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no service
  * manager socket.
  */
 export function programEnvironment(

@@ -16,7 +16,7 @@ export function isWithin(path: string, directories: readonly string[]): boolean 
   return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
-/** Whether the root directory of a process with these mounts consists of files below the directories. */
+/** True if the root directory of a process with these mounts consists of files below the directories. */
 export function rootIsWithin(mounts: readonly Mount[], directories: readonly string[]): boolean {
   const root = mounts.find(({ point }) => point === '/');
   if (!root) return false;
@@ -24,13 +24,13 @@ export function rootIsWithin(mounts: readonly Mount[], directories: readonly str
   return isWithin(root.root, directories) || (upper !== undefined && isWithin(upper, directories));
 }
 
-/** A shim belongs to the engine whose socket it was given. */
+/** True for a shim of the engine, which was given its socket. */
 export function isShim(argv: readonly string[], socket: string): boolean {
   const at = argv.indexOf('-address');
   return basename(argv[0] ?? '').startsWith('containerd-shim') && at > 0 && argv[at + 1] === socket;
 }
 
-/** Shims of the engine, their descendants, and containers whose shim is gone. */
+/** Returns shims of the engine, their descendants, and containers whose shim is gone. */
 async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
   const all = await readProcesses();
   const mine = new Set(all.filter(({ argv }) => isShim(argv, area.containerd)).map(({ pid }) => pid));
@@ -47,13 +47,13 @@ async function processesOf(area: EngineArea): Promise<ProcessEntry[]> {
   return all.filter(({ pid }) => mine.has(pid));
 }
 
-/** Mount points below the directories, innermost and latest first. */
+/** Returns mount points below the directories, innermost and latest first. */
 async function mountsOf(area: EngineArea): Promise<string[]> {
   const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
   return mounts.flatMap(({ point }) => (isWithin(point, area.directories) ? [point] : [])).reverse();
 }
 
-/** One word for each leftover. */
+/** Describes leftover processes and mounts: `process 12 (containerd-shim)`, `mount /path`. */
 export async function findLeftovers(area: EngineArea): Promise<string[]> {
   const [processes, mounts] = await Promise.all([processesOf(area), mountsOf(area)]);
   return [
@@ -92,14 +92,14 @@ export async function clearLeftovers(area: EngineArea, run: Run, clock: Clock): 
   if (area.cgroup !== undefined) await removeControlGroup(area.cgroup);
 }
 
-/** Where containerd keeps a directory per running container, below its state: `NAMESPACE/ID`. */
+/** Directory in which containerd keeps a directory per running container, below its state: `NAMESPACE/ID`. */
 const TASKS = 'io.containerd.runtime.v2.task';
 /** Shared by all containerds of a host; not configurable. */
 const RUNC = '/run/containerd/runc';
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 
 /**
- * Removes what containers of a dead containerd left in places shared by all containerds of the host: shim sockets, runc state (runc would
+ * Removes traces that containers of a dead containerd left in places shared by all containerds of the host: shim sockets, runc state (runc would
  * refuse the same id again), and control groups. Processes and mounts are already gone.
  */
 async function removeBundleTraces(state: string): Promise<void> {

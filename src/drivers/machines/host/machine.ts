@@ -37,9 +37,9 @@ import {
 } from './network.ts';
 import { type HostPlaces, makeRuntime, removeRuntime } from './places.ts';
 
-/** This host as the machine: adds a bridge, its rules and, where it was off, forwarding. */
+/** This host as the machine: adds a bridge, its rules and, if it was off, forwarding. */
 export interface HostMachine extends MachineDriver {
-  /** Throws `ERR_DRIVER_FAILED` while the machine is off. */
+  /** Returns the network for containers. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   network(): Promise<EngineNetwork>;
 }
 
@@ -47,7 +47,7 @@ export interface HostMachineParts {
   places: HostPlaces;
   run: Run;
   forwarding: Forwarding;
-  /** The file content in which the engine keeps the ids of its bridge networks; empty without one. */
+  /** Returns the file content in which the engine keeps the ids of its bridge networks; empty without one. */
   networks(): Promise<string>;
   log: DriverContext['log'];
 }
@@ -72,7 +72,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     };
   }
 
-  /** After a host reboot everything is missing, which is not a defect. */
+  /** Lists missing parts. After a host reboot everything is missing, which is not a defect. */
   async function missingParts(pool: Range): Promise<string[] | 'everything'> {
     const [links, traces, forwards, filtered] = await Promise.all([
       readLinks(run),
@@ -94,7 +94,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     const known = await readMachineRecord(file);
     const [links, routes, ids] = await Promise.all([readLinks(run), readRoutes(run), networks()]);
     if (known !== undefined && known !== 'damaged' && known.copied) refuseBesideOriginal(links, known.pool);
-    // Host-wide names derive from the directory: do not touch what another directory of the same name created.
+    // Host-wide names derive from the directory: do not touch resources of another directory with the same name.
     if (known === undefined) await refuseUnrecorded(file);
     const before = ownRecord(known);
     const pool = poolFor(before?.pool, links, routes, bridge, ids, Number.parseInt(places.id, 16));
@@ -122,7 +122,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     log('info', 'container network is up', { bridge, pool: formatRange(pool) });
   }
 
-  /** Recorded before forwarding is enabled: after a crash we must know that we enabled it. */
+  /** Returns the mark of forwarding to record before it is enabled: after a crash we must know that we enabled it. */
   async function forwardingMark(before: MachineRecord | undefined): Promise<Pick<MachineRecord, 'forwardingBoot'>> {
     const boot = bootId();
     const ours = before?.forwardingBoot === boot || !(await forwarding.read());
@@ -142,7 +142,10 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     log('info', 'container network is removed', { bridge });
   }
 
-  /** Best effort, for the next start only: an observation sees that nothing is there, so a full disk does not block a stop. */
+  /**
+   * Records that the machine is off. Best effort, for the next start only: an observation sees that nothing is there, so a full disk does not block a
+   * stop.
+   */
   async function recordOff({ spec, pool }: MachineRecord): Promise<void> {
     await writeMachineRecord(file, { power: 'off', spec, pool }).catch((error: unknown) => {
       log('warn', 'the machine is off, but its record could not be updated', { error });
@@ -176,12 +179,15 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
   };
 }
 
-/** Undefined for a damaged record, and for one that names resources of another directory. */
+/** Returns our record; undefined for a damaged one, and for one that names resources of another directory. */
 function ownRecord(record: MachineRecord | 'damaged' | undefined): MachineRecord | undefined {
   return record === 'damaged' || record?.copied ? undefined : record;
 }
 
-/** @throws RdError `ERR_DRIVER_TERMINAL` when an engine started in this directory runs without a record. */
+/**
+ * Refuses to start beside an unrecorded engine.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when an engine started in this directory runs without a record.
+ */
 async function refuseUnrecorded(file: string): Promise<void> {
   const within = `${dirname(file)}/`;
   const isEngine = ({ argv: [program = '', ...args] }: ProcessEntry) =>
@@ -190,7 +196,7 @@ async function refuseUnrecorded(file: string): Promise<void> {
   if (entry) throw unrecordedError(entry, file);
 }
 
-/** Networks in a copy of engine data have the same names and ranges. */
+/** Refuses to start beside the original of copied engine data, whose networks have the same names and ranges. */
 function refuseBesideOriginal(links: readonly Link[], pool: Range): void {
   const isWithin = (address: string) => {
     const range = parseRange(address);
@@ -234,7 +240,7 @@ export interface MachineRecord {
   copied?: true;
 }
 
-/** Undefined when there is none; `damaged` when it cannot be parsed. */
+/** Reads the record. Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readMachineRecord(file: string): Promise<MachineRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
   if (text === undefined) return undefined;

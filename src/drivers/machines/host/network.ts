@@ -10,7 +10,7 @@ export interface Link {
   addresses: readonly string[];
 }
 
-/** All links, in kernel order. */
+/** Returns all links, in kernel order. */
 export async function readLinks(run: Run): Promise<Link[]> {
   return parseLinks((await run(['ip', '-json', '-details', 'address', 'show'])).stdout);
 }
@@ -35,7 +35,7 @@ export function parseLinks(output: string): Link[] {
   });
 }
 
-/** Destinations of all IPv4 routes except the default one, from every table. */
+/** Returns the destinations of all IPv4 routes except the default one, from every table. */
 export async function readRoutes(run: Run): Promise<Range[]> {
   return parseRoutes((await run(['ip', '-json', '-4', 'route', 'show', 'table', 'all'])).stdout);
 }
@@ -60,7 +60,7 @@ export interface Range {
   prefix: number;
 }
 
-/** `10.1.0.0/16` or a single address; undefined for anything else. */
+/** Parses `10.1.0.0/16` or a single address; undefined for anything else. */
 export function parseRange(text: string): Range | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:\/(\d{1,2}))?$/.exec(text);
   if (!match) return undefined;
@@ -83,11 +83,11 @@ export function overlaps(a: Range, b: Range): boolean {
   return Math.floor(a.address / size) === Math.floor(b.address / size);
 }
 
-/** A range of 256 networks for containers. */
+/** Prefix of a range of 256 networks for containers. */
 const POOL_PREFIX = 16;
 
 /**
- * A free range for containers: none that overlaps `taken`. The search starts at an offset derived from `seed`, so that two instances seldom
+ * Returns a free range for containers: none that overlaps `taken`. The search starts at an offset derived from `seed`, so that two instances seldom
  * collide. 10/8 comes first because engines use 172.16/12 and 192.168/16 by default. Undefined when every private range is taken.
  */
 export function choosePool(taken: readonly Range[], seed: number): Range | undefined {
@@ -100,7 +100,7 @@ export function choosePool(taken: readonly Range[], seed: number): Range | undef
   return undefined;
 }
 
-/** The first network of a pool, with the bridge's own address. */
+/** Returns the first network of a pool, with the bridge's own address. */
 export function bridgeAddress(pool: Range): string {
   return `${formatAddress(pool.address + 1)}/24`;
 }
@@ -109,15 +109,15 @@ export function bridgeAddress(pool: Range): string {
 const ENGINE_BRIDGE = /^br-[0-9a-f]{12}$/;
 
 /**
- * The bridge of the instance and those of its engine's networks. `networks` is the file content with the ids of these networks: a range
- * does not identify the owner of a bridge, because another engine may have allocated a network from it since.
+ * Returns the bridge of the instance and those of its engine's networks. `networks` is the file content with the ids of these networks: a range does
+ * not identify the owner of a bridge, because another engine may have allocated a network from it since.
  */
 export function ownBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
   const isMade = (name: string) => ENGINE_BRIDGE.test(name) && networks.includes(name.slice(3));
   return links.filter(({ name }) => name === bridge || isMade(name));
 }
 
-/** Bridges of the host that are not the instance's. */
+/** Returns the bridges of the host that are not the instance's. */
 export function otherBridges(links: readonly Link[], bridge: string, networks: string): Link[] {
   const own = ownBridges(links, bridge, networks);
   return links.filter((link) => link.bridge && !own.includes(link));
@@ -127,14 +127,14 @@ export function isReady(link: Link | undefined, pool: Range): boolean {
   return link?.up === true && link.addresses.includes(bridgeAddress(pool));
 }
 
-/** Addresses of the bridge from a former range. */
+/** Returns addresses of the bridge from a former range. */
 export function staleAddresses(links: readonly Link[], bridge: string, pool: Range): string[] {
   const addresses = links.find(({ name }) => name === bridge)?.addresses ?? [];
   return addresses.filter((address) => address !== bridgeAddress(pool));
 }
 
 /**
- * The range for the instance's containers: the previous one, so that networks known to containers stay valid, unless it is in use now.
+ * Returns the range for the instance's containers: the previous one, so that networks known to containers stay valid, unless it is in use now.
  * Undefined when no range is free.
  */
 export function poolFor(

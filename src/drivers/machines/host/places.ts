@@ -8,7 +8,7 @@ import { PRODUCT } from '../../../product.ts';
 export interface HostPlaces {
   /** Eight hexadecimal digits derived from the directory. */
   id: string;
-  /** Machine record. */
+  /** File of the machine record. */
   record: string;
   data: string;
   run: string;
@@ -29,7 +29,9 @@ const MAX_SOCKET_PATH = 107;
 /** The longest path that an engine creates below `run`: dockerd's own, with a network id of 12 digits. */
 const LONGEST_SOCKET = 'moby/exec/libnetwork/0123456789ab.sock';
 
-/** `directory` is the driver's private directory. If it is too long for sockets, they get a short one in `/run`. */
+/**
+ * Returns the places of an instance. `directory` is the driver's private directory. If it is too long for sockets, they get a short one in `/run`.
+ */
 export function hostPlaces(directory: string): HostPlaces {
   const id = createHash('sha256').update(directory).digest('hex').slice(0, 8);
   const inside = join(directory, 'run');
@@ -47,7 +49,7 @@ export function hostPlaces(directory: string): HostPlaces {
   };
 }
 
-/** Private directories for sockets and data. Idempotent. */
+/** Creates private directories for sockets and data. Idempotent. */
 export async function makeRuntime({ run, data }: HostPlaces): Promise<void> {
   for (const directory of [run, data]) await mkdir(directory, { recursive: true, mode: 0o700 });
 }

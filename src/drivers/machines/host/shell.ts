@@ -25,12 +25,12 @@ export interface HostShellParts {
   clock: Clock;
   network: () => Promise<EngineNetwork>;
   hold: Shell['hold'];
-  /** How many connections are held to a socket. */
+  /** Returns the number of connections held to a socket. */
   held(path: string): number;
   log: DriverContext['log'];
 }
 
-/** This host as engines see it. */
+/** Creates a shell that presents this host to engines. */
 export function hostShell({ places, logs, run, environment, clock, network, hold, held, log }: HostShellParts): Shell {
   const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
   const logOf = (name: string) => join(logs, `${name}.log`);
@@ -89,7 +89,7 @@ async function arrange({ absent, directories, files }: Arrangement): Promise<voi
   for (const { path, text } of files) await writeFileAtomic(path, text);
 }
 
-/** See `Shell.copyIn`. */
+/** Copies a file into the machine, as specified by `Shell.copyIn`. */
 export async function copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void> {
   const temporary = join(dirname(to), `.${basename(to)}.${randomBytes(6).toString('hex')}.tmp`);
   try {
@@ -117,7 +117,7 @@ async function prepareSocketPath(path: string): Promise<void> {
   });
 }
 
-/** What exists at a socket path. */
+/** Tells if a file, or a dead or live socket, exists at a socket path. */
 async function inspectSocketPath(path: string): Promise<'nothing' | 'dead' | 'alive' | 'other'> {
   const entry = await lstat(path).catch(() => undefined);
   if (!entry) return 'nothing';

@@ -7,7 +7,7 @@ import { type Accelerator, comma, cpuModel, type QemuHost } from './arguments.ts
 import type { ConfinedRun } from './confine/access.ts';
 
 const LIMIT_MS = 20_000;
-/** What a machine that is not emulated needs. */
+/** Devices that a machine with hardware acceleration needs. */
 export const DEVICES = ['/dev/kvm'];
 
 /** A guest of a few instructions, which proves that it ran. */
@@ -16,7 +16,10 @@ interface ProbeGuest {
   start: Buffer;
   /** Bytes of its file. */
   size: number;
-  /** Arguments of QEMU for a machine that runs it. @param file escaped. */
+  /**
+   * Returns the arguments of QEMU for a machine that runs it.
+   * @param file escaped.
+   */
   machine(file: string): string[];
   hasRun(result: Pick<RunResult, 'exitCode' | 'stdout'>): boolean;
 }
@@ -88,16 +91,16 @@ function words(...code: number[]): Buffer {
   return buffer;
 }
 
-/** What runs guest instructions on this host. */
+/** The executor of guest instructions on this host. */
 export interface Acceleration {
   accelerator: Accelerator;
-  /** Why KVM or HVF is not used and how to enable it, as a clause. */
+  /** The reason that KVM or HVF is not used and how to enable it, as a clause. */
   emulatedBecause?: string;
 }
 
 /**
- * Whether a guest really runs with this accelerator, tested by running some instructions: `/dev/kvm` can exist and be accessible on a host
- * where every guest crashes, usually because of its processor.
+ * Tests if a guest really runs with this accelerator, by running some instructions: `/dev/kvm` can exist and be accessible on a host where every
+ * guest crashes, usually because of its processor.
  * @param directory a private directory for the test guest.
  * @returns QEMU's error message; undefined when the accelerator works.
  */
@@ -132,7 +135,7 @@ export async function accelerationFailure(
         ...guest.machine(comma(file)),
       ],
       {
-        // As the machine later: what works only unconfined is of no use to it.
+        // The access that the machine will have: an accelerator that only works unconfined is of no use to it.
         access: { writes: [file], devices: DEVICES },
         signal,
         timeoutMs: LIMIT_MS,
@@ -153,7 +156,7 @@ export async function accelerationFailure(
   }
 }
 
-/** The fastest accelerator that works here. Probed once per host boot. */
+/** Returns the fastest accelerator that works here, probed once per host boot. */
 export function accelerators(
   { platform, architecture }: QemuHost,
   directory: string,

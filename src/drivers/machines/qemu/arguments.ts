@@ -5,10 +5,10 @@ import type { GuestImage } from '../../guest-images/image.ts';
 import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../guest-images/recipe.ts';
 import type { QemuPlaces } from './places.ts';
 
-/** What runs guest instructions: the kernel of the host (KVM on Linux, HVF on macOS), or QEMU itself (TCG). */
+/** The executor of guest instructions: the kernel of the host (KVM on Linux, HVF on macOS), or QEMU itself (TCG). */
 export type Accelerator = 'kvm' | 'hvf' | 'tcg';
 
-/** What QEMU runs on, and for which guests. */
+/** The host of a QEMU, and the architecture of its guests. */
 export interface QemuHost {
   platform: NodeJS.Platform;
   architecture: Architecture;
@@ -41,21 +41,21 @@ export const DATA_NODE = 'data0';
 export const DATA_DRIVE = 'data';
 export const BALLOON = 'balloon0';
 /**
- * A failed write halts the guest, which continues after a retry. By default QEMU does so only for `ENOSPC`: with an exhausted quota or a
- * failed copy the guest would lose writes.
+ * Halts the guest on a failed write; it continues after a retry. By default QEMU does so only for `ENOSPC`: with an exhausted quota or a failed copy
+ * the guest would lose writes.
  */
 const HALT = 'werror=stop';
 /** Interval of the guest's memory statistics, in seconds. */
 export const STATS_S = 5;
 /** QEMU's name of the guest's network. */
 export const NETWORK = 'net0';
-/** The guest's address in it: the first one that QEMU assigns. */
+/** The guest's address in `NETWORK`: the first one that QEMU assigns. */
 export const GUEST_ADDRESS = '10.0.2.15';
 
 const KERNEL_LINE = 'root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
 /**
- * For an emulated processor: no mitigations of processor vulnerabilities, and few wake-ups of an idle guest. Disables the watchdogs of
- * processors and clocks, huge pages (useless in emulation), memory compaction and pressure averages; batches RCU callbacks.
+ * Kernel parameters for an emulated processor: no mitigations of processor vulnerabilities, and few wake-ups of an idle guest. They disable the
+ * watchdogs of processors and clocks, huge pages (useless in emulation), memory compaction and pressure averages, and batch RCU callbacks.
  */
 const emulatedLine = (architecture: Architecture) => [
   'mitigations=off nowatchdog',
@@ -64,7 +64,7 @@ const emulatedLine = (architecture: Architecture) => [
   'sysctl.vm.compaction_proactiveness=0 sysctl.vm.stat_interval=60',
 ];
 
-/** The kernel command line of a guest. */
+/** Returns the kernel command line of a guest. */
 function kernelLine(architecture: Architecture, accelerator: Accelerator): string {
   const words = [`console=${ARCHITECTURES[architecture].console}`, KERNEL_LINE];
   if (accelerator === 'tcg') words.push(...emulatedLine(architecture));
@@ -72,9 +72,9 @@ function kernelLine(architecture: Architecture, accelerator: Accelerator): strin
 }
 
 /**
- * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest has no
- * AppArmor parser, so containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices,
- * and there are none.
+ * Returns the QEMU command line of a machine. It disables features that depend on user files or version defaults. `apparmor=0`: the guest has no
+ * AppArmor parser, so containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices, and there
+ * are none.
  */
 export function qemuArguments(input: QemuArguments): string[] {
   const {
@@ -98,7 +98,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-nodefaults',
     '-no-user-config',
     '-name',
-    // Elsewhere QEMU cannot set the name of its process, and refuses to start.
+    // On other systems QEMU cannot set the name of its process, and refuses to start.
     `rdctl-${places.id}${platform === 'linux' ? `,process=rdctl-${places.id}` : ''}`,
     '-machine',
     ARCHITECTURES[architecture].machine,
@@ -123,7 +123,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-device',
     `virtio-blk-pci,drive=${DATA_DRIVE},${HALT},serial=${DATA_SERIAL}`,
     '-netdev',
-    // The guest has no IPv6; QEMU would lead an address of it to the loopback interface of this host.
+    // The guest has no IPv6; QEMU would lead its IPv6 addresses to the loopback interface of this host.
     `user,id=${NETWORK},ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-:22`,
     '-device',
     `virtio-net-pci,netdev=${NETWORK}`,
@@ -150,7 +150,7 @@ export function qemuArguments(input: QemuArguments): string[] {
   ];
 }
 
-/** The backing files of the root disk, topmost first. */
+/** Returns the backing files of the root disk, topmost first. */
 export function backingOf({ image: { directory, files }, backingFiles }: QemuArguments): readonly string[] {
   return backingFiles ?? [join(directory, files.disk.name)];
 }
@@ -163,7 +163,7 @@ function disk(node: string, drive: string, files: readonly string[]): string[] {
 }
 
 /**
- * The name of a qcow2 disk and its backing files, topmost first, for the programs of QEMU. They open these and no others, whatever backing
+ * Returns the name of a qcow2 disk and its backing files, topmost first, for the programs of QEMU. They open these and no others, whatever backing
  * file a header names.
  */
 export function wholeDisk(files: readonly string[]): string {
@@ -174,7 +174,7 @@ export function wholeDisk(files: readonly string[]): string {
   return `json:${JSON.stringify(disk)}`;
 }
 
-/** Every CPU feature that the accelerator offers. */
+/** Returns a CPU model with every feature that the accelerator offers. */
 export function cpuModel(architecture: Architecture, accelerator: Accelerator): string {
   return accelerator === 'tcg' ? `max${ARCHITECTURES[architecture].emulatedFeatures}` : 'host';
 }

@@ -3,7 +3,10 @@ import type { ClusterDriver } from '../../driver.ts';
 import { type GuestState, STOPPED_STANDS_MS } from './engine-in-guest.ts';
 import { standing } from './standing.ts';
 
-/** A cluster in a guest. One that runs has to be asked, and is never idle; of one that is stopped, a `routine` observation may be an earlier one. */
+/**
+ * Returns a cluster in a guest. A running one has to be queried, and is never idle; for a stopped one, a `routine` observation may reuse an earlier
+ * one.
+ */
 export function clusterInGuest(
   cluster: ClusterDriver,
   { isUp, isConnected, unlessHalted, onReconnect }: GuestState,
@@ -11,7 +14,7 @@ export function clusterInGuest(
 ): ClusterDriver {
   const last = standing(clock, cluster.observe, async ({ state }, signal) => {
     const isStopped = state === 'absent' || state === 'stopped';
-    // It says by itself what is known of one in a guest that is off or silent.
+    // The cluster itself reports the status in a guest that is off or silent.
     return isStopped && (await isUp()) && (await isConnected(signal)) ? STOPPED_STANDS_MS : 0;
   });
   onReconnect(async () => last.forget());

@@ -5,7 +5,7 @@ import { DATA_NODE } from './arguments.ts';
 import type { ConfinedRun } from './confine/access.ts';
 import type { Monitor, Qmp } from './monitor.ts';
 
-/** QEMU's names for the copy and its job. There is one at a time. */
+/** QEMU's names for the copy and its job. There is only one at a time. */
 const JOB = 'rdctl-copy';
 const NODE = 'rdctl-copy0';
 /** Leaves the monitor to other users between polls. */
@@ -17,14 +17,14 @@ const SILENCE_MS = 60_000;
 export interface DiskCopy {
   /** Creates the empty target and opens it in QEMU. */
   prepare(target: string, signal: AbortSignal): Promise<void>;
-  /** The point in time: later guest writes are not in the copy. */
+  /** Starts the copy at this point in time: later guest writes are not in it. */
   begin(signal: AbortSignal): Promise<void>;
   /**
    * Waits until the copy is complete and QEMU has closed it.
    * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message, such as a full disk; `ERR_CANCELLED`.
    */
   finish(signal: AbortSignal, progress: (share: number) => void): Promise<void>;
-  /** Cancels a running copy, also one of another process. Idempotent. */
+  /** Cancels a running copy, even one of another process. Idempotent. */
   drop(signal: AbortSignal): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
   const execute = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
     monitor.use((qmp) => qmp.execute(command, args, { signal }), signal);
 
-  /** Tolerates an unresponsive QEMU for a while, unless it has exited. */
+  /** Returns the job. Tolerates an unresponsive QEMU for a while, unless it has exited. */
   async function job(since: number, signal: AbortSignal): Promise<Job | 'silent' | undefined> {
     try {
       return copyJob(await execute('query-jobs', undefined, signal));
@@ -67,7 +67,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
         access: { writes: [target] },
         signal,
       });
-      // Zeros take no space in it, as in the original.
+      // Zeros take no space in the copy, as in the original.
       await execute(
         'blockdev-add',
         {
@@ -146,7 +146,7 @@ function nodeOf(answer: JsonValue, name: string): JsonObject | undefined {
   return listOf(answer).find((node) => node['node-name'] === name);
 }
 
-/** Bytes of the data disk as the guest sees it now. */
+/** Returns the bytes of the data disk as the guest sees it now. */
 function sizeOf(answer: JsonValue): number {
   const image = nodeOf(answer, DATA_NODE)?.image;
   const size = isObject(image) ? image['virtual-size'] : undefined;

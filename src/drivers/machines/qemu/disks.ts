@@ -12,7 +12,7 @@ import type { QemuPlaces } from './places.ts';
 
 export interface DiskParts {
   places: Pick<QemuPlaces, 'disk' | 'data'>;
-  /** Runs qemu-img, which reads what may come from elsewhere. */
+  /** Runs qemu-img, which reads disks that may come from elsewhere. */
   run: ConfinedRun;
   log: DriverContext['log'];
   signal: AbortSignal;
@@ -22,15 +22,15 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 /** If a table is lost, qemu-img prints every entry. */
 const MAX_FINDINGS = 20;
-/** A user may have moved the disk to a larger file system. A restore puts no link there. */
+/** Follows links for the data disk: a user may have moved it to a larger file system. A restore puts no link there. */
 const OF_THE_USER = { follow: true };
 const OTHER_IMAGE = ['it was created from another image'];
 
 /**
- * Ensures the data disk exists and has the size; grows it, never shrinks it. The machine is off.
+ * Ensures that the data disk exists and has the size; grows it, never shrinks it. The machine is off.
  * @returns its size in bytes.
- * @throws RdError `ERR_DRIVER_TERMINAL` for a damaged disk, which is never replaced, and for one that leads out of its file;
- *   `ERR_DRIVER_FAILED` for one in use.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for a damaged disk, which is never replaced, and for one that leads out of its file; `ERR_DRIVER_FAILED` for
+ * one in use.
  */
 export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
@@ -64,10 +64,10 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
 }
 
 /**
- * Ensures the root disk that a guest of this image boots from: a layer over the image. Recreates one that is damaged or belongs to another
- * image, because user data is on the data disk. The machine is off.
+ * Ensures the root disk that a guest of this image boots from: a layer over the image. Recreates one that is damaged or belongs to another image,
+ * because user data is on the data disk. The machine is off.
  * @param base the disk of the image, which has been verified.
- * @param isFromImage whether the record says that an existing root disk was made from this image.
+ * @param isFromImage true if the record says that an existing root disk was made from this image.
  */
 export async function ensureRoot(parts: DiskParts, base: string, isFromImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
@@ -96,20 +96,19 @@ export async function ensureRoot(parts: DiskParts, base: string, isFromImage: bo
 }
 
 /**
- * Size in bytes of the data disk from its header, 0 when there is none: every observation needs it, and running qemu-img would cost too
- * much.
- * Undefined for a file that is not our disk.
+ * Returns the size in bytes of the data disk from its header, 0 when there is none: every observation needs it, and running qemu-img would cost too
+ * much. Undefined for a file that is not our disk.
  */
 export async function dataBytes(path: string): Promise<number | undefined> {
   return virtualBytes(path, OF_THE_USER).catch(async () => ((await isThere(path)) ? undefined : 0));
 }
 
-/** Directory name of an image in the store, which is its digest. */
+/** Returns the directory name of an image in the store, which is its digest. */
 function imageOf(disk: string | undefined): string | undefined {
   return disk === undefined ? undefined : basename(dirname(disk));
 }
 
-/** Virtual size in bytes, and the backing file. */
+/** Returns the virtual size in bytes, and the backing file. */
 export async function diskFacts(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
@@ -139,7 +138,7 @@ export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, pa
   });
 }
 
-/** As `damageOf`, for a data disk, which may come from elsewhere: no program opens one that leads out of its file. */
+/** Returns the damage of a data disk, which may come from elsewhere: no program opens one that leads out of its file. */
 async function dataDamage(
   parts: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
@@ -153,7 +152,7 @@ async function dataDamage(
   });
 }
 
-/** qemu-img's report of damage to the first of these files, topmost first. Leaks (status 3) only waste space, as after a power failure. */
+/** Returns qemu-img's report of damage to the first of these files, topmost first. Leaks (status 3) only waste space, as after a power failure. */
 async function damageOf(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   files: readonly string[],

@@ -4,13 +4,13 @@ import type { EngineDriver, EngineStatus, Look, MachineStart } from '../../drive
 import { patience } from './slowness.ts';
 import { standing } from './standing.ts';
 
-/** What an engine knows about the guest without a query. */
+/** The facts that an engine knows about the guest without a query. */
 export interface GuestState {
-  /** The machine is on and has booted; otherwise nothing runs in it. */
+  /** True if the machine is on and has booted; otherwise nothing runs in it. */
   isUp(): Promise<boolean>;
-  /** Whether the guest responds. */
+  /** True if the guest responds. */
   isConnected(signal: AbortSignal): Promise<boolean>;
-  /** The last start of the machine. */
+  /** Returns the last start of the machine. */
   started(): Promise<MachineStart | undefined>;
   /** Runs work in the guest; fails as soon as the guest is halted for good. */
   unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
@@ -19,13 +19,13 @@ export interface GuestState {
 }
 
 /**
- * For how long a part that does not run is taken for stopped. Only this service starts one, and to see that none runs starts programs, which an
- * idle guest notices.
+ * Milliseconds that a stopped part counts as stopped without a check. Only this service starts one, and the check starts programs, which an idle
+ * guest notices.
  */
 export const STOPPED_STANDS_MS = 15 * 60_000;
 
 /**
- * An engine in a guest that may be off, unreachable or busy. In a guest that is off the engine is stopped; in an unreachable one its state is
+ * Returns an engine in a guest that may be off, unreachable or busy. In a guest that is off the engine is stopped; in an unreachable one its state is
  * unknown, and so is that of a silent one for a while.
  */
 export function engineInGuest(
@@ -66,7 +66,7 @@ export function engineInGuest(
         return unlessHalted(signal, (until) => engine.perform(step, until));
       });
     },
-    // The next observation resumes what this ends.
+    // The next observation resumes the servers that this ends.
     release: () => last.change(async () => engine.release?.()),
   };
 }

@@ -4,8 +4,8 @@ import { SerialQueue } from '../../../os/serial-queue.ts';
 import type { Connection } from './guest.ts';
 
 /**
- * For bash: for each path that it reads, prints `+` and the text of the file, or `-` when there is none, and a NUL. A directory has no
- * text. Starts no programs, which are what keeps an emulated guest busy while nothing happens in it.
+ * For bash: for each path that it reads, prints `+` and the text of the file, or `-` if there is none, and a NUL. A directory has no text. Starts no
+ * programs, because those are what keeps an emulated idle guest busy.
  */
 export const READ_SCRIPT = `while IFS= read -r path; do
   text=
@@ -22,7 +22,10 @@ const LIMIT_MS = 10_000;
 
 /** Reads small text files of the guest through one program that stays in it. */
 export interface FileReader {
-  /** Undefined when there is no such file. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
+  /**
+   * Reads a file. Undefined if there is no such file.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`.
+   */
   read(path: string): Promise<string | undefined>;
   /** Ends the program; the next read starts it again. */
   end(): void;
@@ -38,7 +41,7 @@ export function fileReader(guest: Pick<Connection, 'converse' | 'run'>): FileRea
     return answer.startsWith('+') ? answer.slice(1) : undefined;
   }
 
-  /** Fallback when the session has ended; its error says why the guest cannot be reached. */
+  /** Reads a file after the session has ended; the error says why the guest cannot be reached. */
   async function readByProgram(path: string): Promise<string | undefined> {
     const { exitCode, stdout } = await guest.run(['cat', '--', path], { accept: [0, 1] });
     return exitCode === 0 ? stdout : undefined;

@@ -22,13 +22,13 @@ type GuestRunOptions = Omit<RunOptions, 'env' | 'cwd'>;
 /** The system in the machine, reached by ssh. Requires a running machine; every method throws `ERR_DRIVER_FAILED` otherwise. */
 interface Guest {
   /**
-   * As `src/os/run.ts`, for a program of the guest. Output contains only what the program prints. A program that times out may
-   * continue in the guest.
+   * Runs a program of the guest like `run` of `src/os/run.ts`. Output contains only what the program prints. A program that times out may continue in
+   * the guest.
    */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
-  /** As `stream` of `src/os/run.ts`. */
+  /** Streams a program of the guest like `stream` of `src/os/run.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
-  /** As `converse` of `src/os/run.ts`. */
+  /** Starts a program of the guest like `converse` of `src/os/run.ts`. */
   converse(argv: readonly string[]): Promise<Duplex>;
   /** Adds or cancels an ssh forward (`-L`, `-R`). Returns ssh's output: the port, if ssh allocated one. */
   forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;
@@ -40,9 +40,9 @@ export interface Connection extends Guest {
    * @throws RdError `ERR_DRIVER_FAILED` at the deadline, `ERR_CANCELLED`.
    */
   connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal, up?: 'up'): Promise<void>;
-  /** Whether the connection is up; reconnects if necessary. */
+  /** True if the connection is up; reconnects if necessary. */
   isConnected(signal: AbortSignal): Promise<boolean>;
-  /** Programs of this process that run in the guest now, each with a session of its own in the connection. */
+  /** Returns the number of programs of this process that run in the guest now, each with a session of its own in the connection. */
   sessions(): number;
   /** Called after a reconnect: everything tunneled through the old connection is gone. */
   onReconnect(listener: () => Promise<void>): void;
@@ -54,7 +54,7 @@ export interface ConnectionParts {
   logFile: string;
   environment: Readonly<Record<string, string>>;
   clock: Clock;
-  /** Port of 127.0.0.1 that leads to the guest's ssh. Throws `ERR_DRIVER_FAILED` while the machine is off. */
+  /** Returns the port of 127.0.0.1 that leads to the guest's ssh. Throws `ERR_DRIVER_FAILED` while the machine is off. */
   port(): Promise<number>;
 }
 
@@ -205,7 +205,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
   };
 }
 
-/** Error for a program missing in the guest. */
+/** Returns the error for a program missing in the guest. */
 export function missingProgram(program: string, details: readonly string[] = []): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
     details: [...details],
@@ -213,7 +213,7 @@ export function missingProgram(program: string, details: readonly string[] = [])
   });
 }
 
-/** Whether an ssh server responds on the port. */
+/** True if an ssh server responds on the port. */
 function hasSshBanner(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: '127.0.0.1', port });
@@ -228,7 +228,10 @@ function hasSshBanner(port: number): Promise<boolean> {
   });
 }
 
-/** A check runs a program, which costs an idle emulated guest as much as all else in a minute. What makes a clock wrong is known besides. */
+/**
+ * Milliseconds between checks of the clock. A check runs a program, which costs an idle emulated guest as much as all else in a minute. Events that
+ * make a clock wrong are known without it.
+ */
 const CHECK_INTERVAL_MS = 15 * 60_000;
 const MAX_DRIFT_S = 5;
 
@@ -256,7 +259,7 @@ export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock, w
   }
 
   return {
-    /** Checks when the host has slept or its own clock was set, and rarely besides. */
+    /** True if the clock is off. Checks when the host has slept or its own clock was set, and rarely besides. */
     async isOff(signal: AbortSignal): Promise<boolean> {
       if (lastCheck && !lastCheck.off) {
         const passedMs = clock.now() - lastCheck.at;

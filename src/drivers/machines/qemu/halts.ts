@@ -6,7 +6,7 @@ type HaltParts = Pick<MachineParts, 'monitor' | 'clock'>;
 
 const CHECK_INTERVAL_MS = 1_000;
 
-/** Why the guest stays halted by a full disk after a resume, as a clause; undefined if it does not. */
+/** Returns the reason that the guest stays halted by a full disk after a resume, as a clause; undefined if it does not. */
 export async function haltReason(parts: HaltParts, signal: AbortSignal): Promise<string | undefined> {
   const status = await parts.monitor.status(signal);
   if (status !== WRITE_FAILED) return undefined;
@@ -14,9 +14,8 @@ export async function haltReason(parts: HaltParts, signal: AbortSignal): Promise
 }
 
 /**
- * Runs work in the guest, and aborts it as soon as the guest is halted for good: otherwise it would wait forever for a response and
- * block a stop.
- * @throws RdError `ERR_DRIVER_FAILED` then; else as the work does.
+ * Runs work in the guest, and aborts it as soon as the guest is halted for good: otherwise it would wait forever for a response and block a stop.
+ * @throws RdError `ERR_DRIVER_FAILED` then, and any error of the work.
  */
 export async function unlessHalted<T>(
   parts: HaltParts,

@@ -66,10 +66,10 @@ const INFO: DriverInfo = {
 /** Maximum size of the memo of a cluster, which has one line. */
 const MEMO_BYTES = 4096;
 
-/** Where a cluster finds its machine and keeps its files. */
+/** The parts that a cluster gets from its machine, and the places of its files. */
 export interface GuestClusterParts {
   context: DriverContext;
-  /** See `K3sOptions`. */
+  /** Host directory for release lists and files; created when needed. */
   cache: string;
   memo: string;
   name: string;
@@ -77,15 +77,15 @@ export interface GuestClusterParts {
   answers?(signal: AbortSignal): Promise<boolean>;
 }
 
-/** What runs in a machine; injected, because a machine knows no engine and no cluster. */
+/** The programs that run in a machine; injected, because a machine knows no engine and no cluster. */
 export interface GuestPrograms {
   engines(shell: Shell, cgroup: string): Driver['engines'];
   cluster(shell: Shell, parts: GuestClusterParts): ClusterDriver;
-  /** What the memo of a cluster says, as `DriverAtRest.installedCluster`. */
+  /** Returns the version in the memo of a cluster, in the form of `DriverAtRest.installedCluster`. */
   installedCluster(memo: string): Promise<string | undefined>;
 }
 
-/** A virtual machine, with engines and a cluster built on its shell. */
+/** Creates the driver of a virtual machine, with engines and a cluster built on its shell. */
 export function qemuFactory(programs: GuestPrograms): DriverFactory {
   return {
     ...INFO,
@@ -110,7 +110,7 @@ export function qemuFactory(programs: GuestPrograms): DriverFactory {
   };
 }
 
-/** What is supported here now: programs and images may change at any time. */
+/** Returns the current support here: programs and images may change at any time. */
 async function supportNow(env: DriverContext['env'], directory: string): Promise<SupportMatrix> {
   const { platform, architecture } = ownHost();
   const images = imagesOf(env);
@@ -120,7 +120,7 @@ async function supportNow(env: DriverContext['env'], directory: string): Promise
     readQemuRecord(qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0)).record),
   ]);
   const record = found === 'damaged' ? undefined : found;
-  // In the running machine, or after its next start.
+  // The image of the running machine, or of its next start.
   const image =
     record?.power === 'on'
       ? known.find(({ digest }) => digest === record.image)
@@ -134,12 +134,12 @@ async function supportNow(env: DriverContext['env'], directory: string): Promise
   };
 }
 
-/** Says which cluster has data on the disk of the machine, while that is off. */
+/** Returns the path of the memo that names the cluster with data on the disk of the machine, for use while that is off. */
 function memoIn(directory: string): string {
   return join(directory, 'k3s-release');
 }
 
-/** What this host has for sharing directories with a machine of these images. */
+/** Returns the host's facts for sharing directories with a machine of these images. */
 function shareFacts(env: DriverContext['env'], images: readonly GuestImage[], own: Architecture) {
   return hostFacts(env.PATH, featuresOf(images.filter(({ architecture }) => architecture === own)));
 }
@@ -280,7 +280,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     const status = await machine.observe(signal);
     const isLive = status.state === 'on' && changesLive(status.spec);
     liveFields = isLive ? [...INFO.liveFields, 'machine.mounts'] : INFO.liveFields;
-    // The guest connection, and everything tunneled through it, ends with QEMU. That of a paused guest is held already.
+    // The guest connection, and everything tunneled through it, ends with QEMU. The connection of a paused guest is already held.
     if (status.state === 'on' && status.paused === undefined) await lines.hold(places.control);
     return status;
   }

@@ -22,7 +22,7 @@ export async function launchQemu(
   await startDaemon({ argv, ...wrapper, recordFile: places.qemuRecord, logFile, env: environment });
 }
 
-/** Pure: the files of a machine, but for directories of the user. */
+/** Returns the access to the files of a machine, except for directories of the user. Pure. */
 function accessOf(input: QemuArguments): Access {
   const {
     image: { directory, files },

@@ -19,15 +19,15 @@ export interface LiveCopyParts {
   monitor: Monitor;
   run: ConfinedRun;
   clock: Clock;
-  /** Whether a QEMU of this machine runs. */
+  /** True if a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
-  /** Whether the guest runs and responds. */
+  /** True if the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
   log: DriverContext['log'];
 }
 
 export interface LiveCopies {
-  /** See `Driver.copyLive`. */
+  /** Copies the machine's data while it runs, as specified by `Driver.copyLive`. */
   copy: NonNullable<Driver['copyLive']>;
   /**
    * Cleans up after a killed service: cancels a running copy and thaws the file system. Does nothing during a copy of this process. Logs a
@@ -45,7 +45,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   const { places, guest, monitor, run, clock, isAlive, answers, log } = parts;
   const disk = diskCopy({ monitor, run, clock, isAlive });
   const freeze = guestFreeze(guest);
-  /** Here it is written, because QEMU can open no other directory. */
+  /** The copy is written here first, because QEMU can open no other directory. */
   const draft = join(places.copies, DRAFT);
   let isCopying = false;
   let settling: Promise<void> | undefined;
@@ -55,7 +55,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
     try {
       if (await isAlive()) await disk.drop(signal);
     } finally {
-      // Not its directory, which QEMU sees as it was.
+      // The directory stays, because QEMU sees it as it was at its start.
       for (const path of [draft, ...targets]) await rm(path, { recursive: true, force: true });
     }
     // A full target disk halts the guest on its next write. Space is free again.
@@ -134,7 +134,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   };
 }
 
-/** Also to another file system. */
+/** Moves a file, even to another file system. */
 async function moveFile(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
@@ -156,7 +156,7 @@ async function copyFile(from: string, to: string): Promise<void> {
 /** Mount point of the data disk in the guest, and the unit of the freeze watchdog. */
 const MOUNT = '/var/lib/rdctl';
 const UNIT = 'rdctl-thaw';
-/** Seconds until the guest thaws by itself if the service is gone. */
+/** Seconds until the guest thaws on its own if the service is gone. */
 const MAX_S = 30;
 /** There may be much to flush before the freeze, and the host disk may be slow. */
 const FREEZE_MS = 120_000;
@@ -187,9 +187,9 @@ timeout 20 systemctl stop "$2.service" 2>/dev/null
 exit 0
 `;
 
-/** Freezes the file system of the guest's data disk briefly. */
+/** Returns operations that freeze the file system of the guest's data disk briefly. */
 export function guestFreeze(guest: Pick<Connection, 'run'>) {
-  /** Returns whether it was still frozen. Takes no signal: a canceled caller must still thaw the guest. */
+  /** Thaws the file system. Returns true if it was still frozen. Takes no signal: a canceled caller must still thaw the guest. */
   async function thaw(): Promise<boolean> {
     const { exitCode } = await guest.run(['sh', '-s', '--', MOUNT, UNIT], {
       input: THAW_SCRIPT,
@@ -216,7 +216,8 @@ export function guestFreeze(guest: Pick<Connection, 'run'>) {
   return {
     /**
      * Runs the work while the file system is frozen and flushed.
-     * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and what the work throws.
+     * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and any error of the
+     * work.
      */
     async whileFrozen<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
       let result: T;
@@ -224,7 +225,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>) {
         await freeze(signal);
         result = await work();
       } catch (error) {
-        // The watchdog thaws it if this fails.
+        // The watchdog thaws the file system if this fails.
         await thaw().catch(() => undefined);
         throw error;
       }
@@ -234,7 +235,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>) {
         advice: 'Try again when this computer is less busy, or with `--stop`.',
       });
     },
-    /** Thaws it. Idempotent. */
+    /** Thaws the file system. Idempotent. */
     thaw: async () => void (await thaw()),
   };
 }

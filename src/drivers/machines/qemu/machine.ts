@@ -22,22 +22,22 @@ const WRITE_FAILURE =
 const UNFINISHED = 'a change to its memory, processors or disk is incomplete';
 
 export interface QemuMachine extends MachineDriver {
-  /** Whether the guest has booted completely and QEMU runs. */
+  /** True if the guest has booted completely and QEMU runs. */
   isUp(): Promise<boolean>;
-  /** Its last start. */
+  /** Returns its last start. */
   started(): Promise<MachineStart | undefined>;
-  /** Applies to emulated machines only. */
+  /** Returns the last start of an emulated machine; undefined for others. */
   emulatedStart(): Promise<MachineStart | undefined>;
-  /** Whether the guest runs and responds. */
+  /** True if the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
 }
 
 export interface QemuMachineParts extends Omit<MachineParts, 'guestClock' | 'isAlive'> {
-  /** Whether this process has paused the guest because nobody uses it. */
+  /** Returns the pause if this process has paused the guest because nobody uses it. */
   pause(): MachinePause | undefined;
 }
 
-/** A virtual machine in QEMU. */
+/** Creates a virtual machine in QEMU. */
 export function qemuMachine(input: QemuMachineParts): QemuMachine {
   const { places, guest, clock } = input;
   const parts: MachineParts = {
@@ -67,7 +67,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     const directories = await mounts.observe();
     const paused = status === PAUSED ? input.pause() : undefined;
-    // What a paused guest reported last about its memory stays true.
+    // Facts of a paused guest's memory are as old as its pause, and still true.
     const factsAt = paused === undefined ? Date.now() : Date.parse(paused.since);
     const on: MachineStatus = {
       state: 'on',
@@ -115,7 +115,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     return broken(reason, message);
   }
 
-  /** Freed disk space raises no event, so every observation retries, even after the repair attempts are exhausted. */
+  /**
+   * Returns the run state after a resume. Freed disk space raises no event, so every observation retries, even after the repair attempts are
+   * exhausted.
+   */
   async function statusAfterResume(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
@@ -137,7 +140,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     });
   }
 
-  /** Applies live changes to the running guest and restores what the last observation found missing. */
+  /** Applies live changes to the running guest and restores parts that the last observation found missing. */
   async function adjust(spec: MachineSpec, signal: AbortSignal, progress?: () => void): Promise<void> {
     await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
@@ -148,14 +151,14 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await hostPorts.set(allowed, signal);
     await mounts.change(spec, signal);
     if (recorded.sshPortForwarder !== sshPortForwarder || recorded.adminAccess !== adminAccess) {
-      // As above.
+      // Record first: if the service is killed in between, the next observation finishes.
       await record({ sshPortForwarder, adminAccess });
       await ports.switchTo(forwardMethod(spec));
     }
     await adjustMachine({ monitor, guest, clock, progress, recorded, possibleCpus, record }, spec, signal);
   }
 
-  /** Records what the machine runs with, and returns it. `flaw`: what is degraded until its file system has grown. */
+  /** Records and returns the spec that the machine runs with. `flaw`: the degradation until its file system has grown. */
   async function record(change: Partial<MachineSpec>, adjusted?: true, flaw?: string): Promise<QemuRecord> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
@@ -164,7 +167,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const spec = { ...known.spec, ...change };
     if (isDeepStrictEqual(spec, known.spec) && (known.adjusted || !adjusted) && flaw === undefined) return known;
     const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
-    // A disk that has grown since is no longer degraded by its start.
+    // A disk that has grown in the meantime is no longer degraded by its start.
     if (change.diskBytes !== undefined) {
       delete next.flaw;
       delete next.growing;
@@ -218,7 +221,7 @@ function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
 }
 
-/** Whether the running machine needs no restart: some members change live, and a larger disk is accepted. */
+/** True if the running machine needs no restart: some members change live, and a larger disk is accepted. */
 function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
   const { sshPortForwarder, adminAccess, hostPorts, pauseAfterMinutes } = desired;
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);

@@ -7,8 +7,9 @@ import { shareObservation } from './share-observation.ts';
 /** A connection to the QEMU monitor (QEMU Machine Protocol). QEMU serves one client at a time. */
 export interface Qmp {
   /**
-   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message when it refuses or times out; after a timeout the connection is closed,
-   *   because the next response could belong to the earlier request. `ERR_CANCELLED` by the signal.
+   * Executes a QMP command.
+   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message when it refuses or times out; after a timeout the connection is closed, because the next
+   * response could belong to the earlier request. `ERR_CANCELLED` by the signal.
    */
   execute(command: string, args?: JsonObject, options?: QmpOptions): Promise<JsonValue>;
   close(): void;
@@ -61,7 +62,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
   socket.on('error', (cause) => fail(`cannot be reached: ${cause.message}`, cause));
   socket.on('close', () => fail('closed the connection'));
 
-  /** Waits for the response to one request; the greeting answers request 0. Closes the connection when it is late. */
+  /** Waits for the response to one request; the greeting answers request 0. Closes the connection when the response is late. */
   function response(id: number, what: string, { timeoutMs = LIMIT_MS, signal }: QmpOptions, send?: () => void) {
     return new Promise<JsonValue>((resolve, reject) => {
       if (ended) return reject(ended);
@@ -73,7 +74,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       };
       const giveUp = (error: RdError) => {
         finish();
-        // First: others only see that the connection is closed.
+        // Reject this call first: the others only see that the connection is closed.
         reject(error);
         fail(`did not answer "${what}" in time`);
       };
@@ -140,9 +141,12 @@ function canceledError(what: string): RdError {
 
 /** The monitor of a QEMU that may or may not run. QEMU serves one client at a time, so uses are serialized. */
 export interface Monitor {
-  /** Passes a connection to `work` and closes it afterwards. @throws RdError as `openQmp` and the work do. */
+  /**
+   * Passes a connection to `work` and closes it afterwards.
+   * @throws RdError with the errors of `openQmp` and of the work.
+   */
   use<T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** QEMU's run state: `running`, `paused`…; `SILENT` without a response. Concurrent callers share one query. */
+  /** Returns QEMU's run state: `running`, `paused`…; `SILENT` without a response. Concurrent callers share one query. */
   status(signal: AbortSignal): Promise<string>;
 }
 
@@ -159,7 +163,10 @@ export const HALTED: Readonly<Record<string, string>> = {
   [PAUSED]: 'the guest was paused from outside',
 };
 
-/** @param path the monitor socket. */
+/**
+ * Creates the monitor.
+ * @param path the monitor socket.
+ */
 export function qemuMonitor(path: string): Monitor {
   const uses = new SerialQueue();
 

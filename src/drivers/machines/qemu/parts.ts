@@ -33,21 +33,21 @@ export interface MachineParts {
   hostPorts: HostPortFilter;
   /** Detects the accelerator of this host, once. */
   accelerator(signal: AbortSignal): Promise<Acceleration>;
-  /** Whether a machine is frozen on stop and resumed on start. */
+  /** True if a machine is frozen on stop and resumed on start. */
   freezes: boolean;
-  /** Whether a QEMU of this machine runs. */
+  /** True if a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
   clock: Clock;
   log: DriverContext['log'];
 }
 
-/** The last words of a kernel that gives up, which ends its QEMU: the guest does not reboot. */
+/** The last message of a kernel that gives up, which ends its QEMU: the guest does not reboot. */
 const PANIC = /Kernel panic - not syncing: (.+?)\s*(?:\]---)?$/;
 
-/** That line, and the trace after it. */
+/** Number of lines to report of a panic and the trace after it. */
 const PANIC_LINES = 60;
 
-/** Error for a QEMU that has exited unexpectedly. `serialLog`: of the guest that it booted. */
+/** Returns the error for a QEMU that has exited unexpectedly. `serialLog`: that of the guest that it booted. */
 export async function qemuFailed(logFile: string, serialLog?: string, cause?: unknown): Promise<RdError> {
   const details = await tailOf(logFile);
   const printed = serialLog === undefined ? [] : await tailOf(serialLog, PANIC_LINES);

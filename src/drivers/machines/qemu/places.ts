@@ -26,18 +26,18 @@ export interface QemuPlaces {
   serialLog: string;
   /** Private directory for sockets. */
   run: string;
-  /** True when `run` is outside the driver directory. */
+  /** True if `run` is outside the driver directory. */
   runElsewhere: boolean;
   monitor: string;
   /** Control socket of the ssh connection. */
   control: string;
-  /** The record of forwarded host ports. */
+  /** File of forwarded host ports. */
   forwards: string;
-  /** Marks a copy of the data disk in progress. */
+  /** File that marks a copy of the data disk in progress. */
   liveCopy: string;
-  /** Directory where QEMU writes such a copy: it can open no other that it was not started with. */
+  /** Directory where QEMU writes a copy of the data disk: it can open no other that it was not started with. */
   copies: string;
-  /** The record of the shared host directories. */
+  /** File of the shared host directories. */
   shares: string;
   qemuRecord: string;
   sshRecord: string;
@@ -46,7 +46,7 @@ export interface QemuPlaces {
 /** The limits of kernels for the path of a unix socket, without the terminator. */
 const MAX_SOCKET_PATH = 107;
 const MAX_SOCKET_PATH_DARWIN = 103;
-/** What ssh appends temporarily. */
+/** Length of the suffix that ssh appends temporarily. */
 const SSH_SUFFIX = 17;
 /** Directory of the engines' logs in the guest; a full one is moved to `NAME.log.1`. */
 export const GUEST_LOGS = '/var/lib/rdctl/logs';
@@ -54,8 +54,8 @@ export const GUEST_LOGS = '/var/lib/rdctl/logs';
 export const LONGEST_SOCKET = 'containerd-containerd.sock';
 
 /**
- * `directory` is the driver's private directory. If it is too long for sockets, they get a short one below `runtime`, our runtime
- * directory.
+ * Returns the places of a machine. `directory` is the driver's private directory. If it is too long for sockets, they get a short one below
+ * `runtime`, our runtime directory.
  */
 export function qemuPlaces(
   directory: string,
@@ -92,12 +92,12 @@ export function qemuPlaces(
 
 const SHARE_DAEMON = /^(?:home|mount-[0-9a-f]{8})\.pid\.json$/;
 
-/** The record of the program that serves a share, and its socket to QEMU. */
+/** Returns the record of the program that serves a share, and its socket to QEMU. */
 export function sharePlaces({ record, run }: Pick<QemuPlaces, 'record' | 'run'>, id: string) {
   return { daemon: join(dirname(record), `${id}.pid.json`), socket: join(run, id) };
 }
 
-/** The records of all such programs, also of shares that no record lists. */
+/** Returns the records of all programs that serve shares, including shares that no record lists. */
 export async function shareDaemons({ record }: Pick<QemuPlaces, 'record'>): Promise<string[]> {
   const directory = dirname(record);
   return (await readdir(directory)).filter((name) => SHARE_DAEMON.test(name)).map((name) => join(directory, name));

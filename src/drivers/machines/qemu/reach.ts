@@ -52,7 +52,7 @@ export function guestReach(
       if (ports.has(port)) return;
       const releasePort = await claim(port);
       const words = forwardSpec(port);
-      // A forward that an earlier service made over the same connection.
+      // An earlier service may have made the forward over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       const conflict = await portConflict({ protocol: 'tcp', port });
       if (conflict !== undefined) {
@@ -70,9 +70,9 @@ export function guestReach(
     },
     async closePort(port) {
       ports.delete(port);
-      // The same forward may belong to a port that a container publishes, which is restored.
+      // The forward may also belong to a port that a container publishes, which is then restored.
       const releasePort = claims.get(port) ?? (await claim(port));
-      // Also without a record: an earlier service may have made it. The connection may be gone, and the forward with it.
+      // Cancel the forward even without a record: an earlier service may have made it. The connection may be gone, and the forward with it.
       await guest.forward('cancel', '-L', forwardSpec(port)).catch(() => undefined);
       releasePort();
       claims.delete(port);
@@ -92,7 +92,7 @@ export function guestReach(
   };
 }
 
-/** Undefined when nothing listens there. */
+/** Connects to a socket; undefined when nothing listens there. */
 function tryConnect(path: string, signal: AbortSignal): Promise<Duplex | undefined> {
   return connectTo({ path }, signal).catch((error: unknown) => {
     if (signal.aborted) throw error;
@@ -100,12 +100,15 @@ function tryConnect(path: string, signal: AbortSignal): Promise<Duplex | undefin
   });
 }
 
-/** Guest ports outside the ephemeral range. */
+/** First guest port to offer, outside the ephemeral range. */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 30_000;
 const TRIES = 8;
 
-/** See `Shell.offer`. Offers are restored after the guest connection is re-established. */
+/**
+ * Makes servers of this process reachable in the guest, as specified by `Shell.offer`. Offers are restored after the guest connection is
+ * re-established.
+ */
 export function guestOffers(
   places: Pick<QemuPlaces, 'run'>,
   guest: Connection,
@@ -130,7 +133,7 @@ export function guestOffers(
   async function offerAt(server: Server, at: ServerPlace): Promise<Offer> {
     const name = createHash('sha256').update(JSON.stringify(at)).digest('hex').slice(0, 8);
     const path = join(places.run, `offer-${name}`);
-    // An earlier service may have left it.
+    // An earlier service may have left the socket.
     await rm(path, { force: true });
     const listener = await listenOnHost(server, { socket: path });
     const releasePort = 'socket' in at ? () => undefined : await claim(at.port);

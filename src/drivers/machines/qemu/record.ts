@@ -5,7 +5,7 @@ import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { parseMachineSpec } from '../shared/machine-spec.ts';
 import type { Acceleration } from './accelerator.ts';
 
-/** What is recorded about a machine beyond what QEMU and the guest report. */
+/** The recorded facts about a machine beyond those that QEMU and the guest report. */
 export interface QemuRecord extends Acceleration {
   power: 'on' | 'off';
   spec: MachineSpec;
@@ -15,21 +15,21 @@ export interface QemuRecord extends Acceleration {
   sshPort: number;
   /** The guest has responded since QEMU was started. */
   booted: boolean;
-  /** Its memory, processors or disks differ from those QEMU was started with. */
+  /** The machine's memory, processors or disks differ from those QEMU was started with. */
   adjusted?: boolean;
-  /** What is degraded since its start, as a clause. */
+  /** A degradation since its start, as a clause. */
   flaw?: string;
   /** The degradation is a file system that was still growing: the guest has newer facts. */
   growing?: boolean;
   /** Processors that the guest's kernel can use until its next boot; absent when unknown. */
   possibleCpus?: number;
-  /** How it came up. */
+  /** The way that the machine came up. */
   started?: MachineStart;
-  /** The fingerprint for a frozen state; absent where none is to be saved. */
+  /** The fingerprint for a frozen state; absent if none is to be saved. */
   frozenKey?: string;
 }
 
-/** Undefined when there is none; `damaged` when it cannot be parsed. */
+/** Reads the record. Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readQemuRecord(file: string): Promise<QemuRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
   return text === undefined ? undefined : (parseRecord(parseJson(text)) ?? 'damaged');
@@ -81,9 +81,9 @@ export function phases(clock: Pick<Clock, 'now'>) {
   const begin = clock.now();
   const ends: { name: string; at: number }[] = [];
   return {
-    /** Ends the phase that began with the last end, or at the beginning. */
+    /** Ends the current phase, which began with the end of the last one, or at the beginning. */
     end: (name: string) => void ends.push({ name, at: Math.round(clock.now() - begin) }),
-    /** In whole milliseconds that add up to the total. */
+    /** Returns the phases in whole milliseconds that add up to the total. */
     all: (): MachineStart['phases'] =>
       ends.map(({ name, at }, index) => ({ name, ms: at - (ends[index - 1]?.at ?? 0) })),
   };

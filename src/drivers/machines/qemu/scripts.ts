@@ -3,15 +3,15 @@
 /** Terminator after an input. Without it the input was truncated and is discarded. */
 export const END = '# end';
 
-/** Exit status of the script below. */
+/** Exit status of `PLACE_SCRIPT` when a program is missing. */
 export const MISSING = 3;
 
-/** Where systemd keeps transient units. */
+/** Directory of systemd's transient units. */
 const UNITS = '/run/systemd/transient';
 
 /**
  * Arguments, repeatable: `absent PATH`, `directory PATH` (mode 0700), `file PATH BYTES`, and `program UNIT ENVIRONMENT LOG READY COUNT`
- * followed by COUNT words of the program. Standard input holds the file contents in order, then the terminator above. Each file is replaced
+ * followed by COUNT words of the program. Standard input holds the file contents in order, then `END`. Each file is replaced
  * atomically, with mode 0600, and its directory created. If any file is incomplete, none is replaced and no program starts.
  *
  * All programs start at once; running ones are left alone. `READY`: seconds to wait for a readiness notification, 0 for a program that
@@ -121,7 +121,7 @@ mkdir -p -- "$(dirname -- "$2")"
 ln -sfn -- "$1" "$2"
 `;
 
-/** Functions shared by the two scripts below. Arguments: containerd socket, its state directory, control group, directories. */
+/** Functions of `LEFTOVERS_SCRIPT` and `CLEAR_SCRIPT`. Arguments: containerd socket, its state directory, control group, directories. */
 const AREA = `set -u
 socket=$1 state=$2 cgroup=$3
 shift 3

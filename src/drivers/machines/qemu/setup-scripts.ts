@@ -1,7 +1,7 @@
 import { DATA_SCRIPT, DATA_SERIAL } from '../../guest-images/recipe.ts';
 import type { EngineNetwork } from '../../shell.ts';
 
-/** The same in every guest: a guest hosts nothing else, and its addresses are not visible outside. */
+/** The network of containers, identical in every guest: a guest hosts nothing else, and its addresses are not visible outside. */
 export const GUEST_NETWORK: EngineNetwork = { bridge: 'rdctl0', pool: '172.30.0.0/16', shared: false };
 const BRIDGE_ADDRESS = '172.30.0.1/24';
 
@@ -14,12 +14,12 @@ rule='POSTROUTING -s ${GUEST_NETWORK.pool} ! -d ${GUEST_NETWORK.pool} -j MASQUER
 iptables -w -t nat -C $rule 2>/dev/null || iptables -w -t nat -A $rule
 `;
 
-/** A running growth holds the lock, and records its target size, and its error when it failed. */
+/** Lock of a running growth, with its target size, and its error if it failed. */
 const LOCK = '/run/rdctl-growth';
 
 /**
- * Grows the file system of the data disk in the guest, independent of the caller: a large one takes minutes, and the kernel cannot abort
- * it. A second growth waits for the first. What is read while the kernel writes may look damaged.
+ * Grows the file system of the data disk in the guest, independent of the caller: a large one takes minutes, and the kernel cannot abort it. A second
+ * growth waits for the first. Data read while the kernel writes may look damaged.
  */
 const WORK = `tries=0
 while :; do
@@ -35,7 +35,7 @@ done
 printf "%s\\n%s" "$2" "$why" > ${LOCK}.new
 mv ${LOCK}.new ${LOCK}.end`;
 
-/** Sizes of the disk and of its file system, from the superblock: the only work when nothing has to grow. */
+/** Prints the sizes of the disk and of its file system, from the superblock: the only work when nothing has to grow. */
 const SIZES = `for each in /sys/block/vd*; do
   serial=
   read -r serial < "$each/serial" || :
@@ -76,7 +76,7 @@ tell() {
 }
 `;
 
-/** `$1`: `begin` retries a failed growth, `look` does not. Either starts one that has not been started. */
+/** `$1`: `begin` retries a failed growth, `look` does not. Either order starts one that has not been started. */
 export const GROWTH_SCRIPT = `set -eu
 ${SIZES}${GROW}grow "$1"
 tell
@@ -112,14 +112,14 @@ export const SETTLE_SCRIPT = `${NETWORK_SCRIPT}${START_SCRIPT}read -r range < /s
 echo "cpus $((\${range##*-} + 1))"
 `;
 
-/** Output of the settle script. */
+/** Parses the output of the settle script. */
 export function parseSettled(text: string): { growth: string; possibleCpus?: number } {
   const count = /^cpus (\d+)$/m.exec(text)?.[1];
   const growth = text.replace(/^cpus \d+\n?/m, '');
   return count === undefined ? { growth } : { growth, possibleCpus: Number(count) };
 }
 
-/** Exit statuses of the scripts below. */
+/** Exit statuses of `GIVE_BACK_SCRIPT` and `WAKE_SCRIPT`. */
 export const CANNOT = 3;
 export const SHARES = 4;
 export const NO_DATA = 5;

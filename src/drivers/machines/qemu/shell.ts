@@ -25,7 +25,7 @@ export interface QemuShellParts {
   claim: ClaimPort;
   portConflict: PortConflict;
   hold: Shell['hold'];
-  /** How many connections are held to a socket of this host. */
+  /** Returns the number of connections held to a socket of this host. */
   held(path: string): number;
   clock: Clock;
   log: DriverContext['log'];
@@ -49,7 +49,7 @@ const CLEAR_S = 60;
 const CLEAR_KILL_S = 5;
 const CLEAR_MARGIN_MS = 10_000;
 
-/** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
+/** Creates the shell that presents the guest to engines. Programs run as systemd units, so that systemd can find, stop and log them. */
 export function qemuShell({
   places,
   guest,
@@ -85,7 +85,7 @@ export function qemuShell({
     return found;
   }
 
-  /** When the process started, in ticks of the guest; undefined once it has ended. A pid alone may have been reused. */
+  /** Returns the start time of the process, in ticks of the guest, or undefined once it has ended. A pid alone may have been reused. */
   async function startTime(pid: number): Promise<string | undefined> {
     const stat = await files.read(`/proc/${pid}/stat`);
     const [state, ...rest] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
@@ -170,7 +170,7 @@ export function qemuShell({
       return stdout.split('\n').filter((line) => line !== '');
     },
     async clear(area) {
-      // Must end before the caller's deadline: a late run would remove what the next engine created.
+      // The script must end before the caller's deadline: a late run would remove files that the next engine created.
       const limit = ['timeout', `--kill-after=${CLEAR_KILL_S}`, String(CLEAR_S)];
       await run([...limit, 'sh', '-s', '--', ...areaArguments(area)], {
         input: CLEAR_SCRIPT,
@@ -200,7 +200,7 @@ export function qemuShell({
 
   async function localSocket(path: string): Promise<string> {
     const known = sockets.get(path);
-    // A held connection goes all the way into the guest; another one, only to look, would cost as much as a request.
+    // A held connection goes all the way into the guest; another one, only to check, would cost as much as a request.
     if (known !== undefined && ((await holdsLocal(known)) || (await acceptsConnections({ path: known })))) return known;
     const local = join(places.run, socketName(path));
     if (!(await acceptsConnections({ path: local }))) {
@@ -226,7 +226,7 @@ function areaArguments({ containerd, state, directories, cgroup = '' }: EngineAr
   return [containerd, state, cgroup, ...directories];
 }
 
-/** Readable socket name derived from the path, such as `moby-docker.sock`; otherwise a hash of the same length. */
+/** Returns a readable socket name derived from the path, such as `moby-docker.sock`; otherwise a hash of the same length. */
 export function socketName(path: string): string {
   const name = posix.relative(RUN, path).replaceAll('/', '-');
   if (/^[\w.-]+$/.test(name) && !name.startsWith('.') && name.length <= LONGEST_SOCKET.length) return name;

@@ -2,17 +2,17 @@ import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
 import type { MachineStart } from '../../driver.ts';
 
-/** Milliseconds. */
+/** Milliseconds of silence after which a part counts as hung. */
 const SILENCE_LIMIT = 60_000;
 
-/** What starts take on two idle cores without hardware virtualization. */
+/** Usual durations of starts on two idle cores without hardware virtualization, in milliseconds. */
 const USUAL_MS = { boot: 20_000, resume: 3_000 };
 /** A guest that hangs is restarted after this many times the usual limit at the latest. */
 const MOST = 4;
 
 /**
- * Pure. By how much to multiply limits for responses of the guest, from 1 to 4: how much longer than usual its last start took on this
- * computer, which may be slow or busy.
+ * Returns the factor for limits on responses of the guest, from 1 to 4: how much longer than usual its last start took on this computer, which may be
+ * slow or busy. Pure.
  */
 export function slowness(started: MachineStart | undefined): number {
   if (started === undefined) return 1;
@@ -22,15 +22,18 @@ export function slowness(started: MachineStart | undefined): number {
   return Math.min(MOST, Math.max(1, ms / USUAL_MS[started.how]));
 }
 
-/** Busy guests, and what runs in them, look hung for a while; only what hangs is restarted. */
+/** Decides when a silent part counts as hung. Busy guests, and the programs in them, look hung for a while; only a hung part is restarted. */
 export interface Patience {
-  /** It responded, or was stopped. */
+  /** Resets the silence, because the part responded or was stopped. */
   reset(): void;
-  /** Returns once it has been silent for too long. Throws `ERR_DRIVER_FAILED` with the message before. */
+  /** Returns once the part has been silent for too long. Throws `ERR_DRIVER_FAILED` with the message before that. */
   endure(message: string, started: MachineStart | undefined): void;
 }
 
-/** @param what a noun, for advice: `machine`. */
+/**
+ * Creates the patience for one part.
+ * @param what a noun, for advice: `machine`.
+ */
 export function patience(what: string, clock: Pick<Clock, 'now'>): Patience {
   let since: number | undefined;
   return {

@@ -6,7 +6,7 @@ import type { QemuPlaces } from './places.ts';
 const USER = 'root';
 const HOST = '127.0.0.1';
 
-/** Options for every ssh: ignore the user's own configuration, keys and agents; accept exactly one host key. */
+/** Returns options for every ssh: ignore the user's own configuration, keys and agents; accept exactly one host key. */
 export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port: number): string[] {
   const options = {
     BatchMode: 'yes',
@@ -31,7 +31,7 @@ export function sshOptions(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
   return ['-F', 'none', ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${quoteValue(value)}`])];
 }
 
-/** The control master that all other connections share; it ends with the guest or this process. */
+/** Returns the arguments of the control master that all other connections share; it ends with the guest or this process. */
 export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number): string[] {
   return [
     'ssh',
@@ -53,7 +53,7 @@ export function masterArguments(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 
   ];
 }
 
-/** A command over the shared connection; ssh never opens another one. */
+/** Returns a command over the shared connection; ssh never opens another one. */
 function throughMaster(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>, port: number, ...more: string[]) {
   return [
     'ssh',
@@ -68,7 +68,7 @@ function throughMaster(places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'
   ];
 }
 
-/** A program in the guest, without a terminal. */
+/** Returns the command that runs a program in the guest, without a terminal. */
 export function guestCommand(
   places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
   port: number,
@@ -77,7 +77,7 @@ export function guestCommand(
   return throughMaster(places, port, '-T', HOST, shellLine(argv));
 }
 
-/** A program in the guest over a dedicated connection; the streams are those of the program. */
+/** Returns the command that runs a program in the guest over a dedicated connection; the streams are those of the program. */
 export function ownConnection(
   places: Pick<QemuPlaces, 'key' | 'knownHosts'>,
   port: number,
@@ -86,7 +86,7 @@ export function ownConnection(
   return ['ssh', ...sshOptions(places, port), '-S', 'none', '-T', HOST, shellLine(argv)];
 }
 
-/** Interactive access over the shared connection, so that it exposes neither port nor key. */
+/** Returns interactive access over the shared connection, which exposes neither port nor key. */
 export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonly string[]): MachineAccess {
   const options = ['ControlMaster=no', 'ProxyCommand=false', 'LogLevel=ERROR', `User=${USER}`];
   return {
@@ -96,7 +96,7 @@ export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonl
   };
 }
 
-/** What any ssh client needs for a connection of its own, until the machine stops. */
+/** The login data that any ssh client needs for a connection of its own, valid until the machine stops. */
 export interface SshLogin {
   hostname: string;
   port: number;
@@ -109,7 +109,10 @@ export function guestLogin(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port:
   return { hostname: HOST, port, user: USER, identityFile: places.key, knownHostsFile: places.knownHosts };
 }
 
-/** A block for the configuration of OpenSSH. @param name the host name that the user types. */
+/**
+ * Returns a block for the configuration of OpenSSH.
+ * @param name the host name that the user types.
+ */
 export function sshConfigBlock(name: string, login: SshLogin): string {
   const options = {
     HostName: login.hostname,
@@ -127,7 +130,7 @@ export function sshConfigBlock(name: string, login: SshLogin): string {
   return `Host ${name}\n${lines.join('')}`;
 }
 
-/** Adds (`forward`) or removes (`cancel`) a forward, or checks the connection (`check`). */
+/** Returns the command that adds (`forward`) or removes (`cancel`) a forward, or checks the connection (`check`). */
 export function control(
   places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
   port: number,

@@ -4,20 +4,23 @@ import type { Look } from '../../driver.ts';
 /** The last observation of a part of the guest, which may stand for a `routine` one: an idle guest notices every query. */
 export interface Standing<T> {
   observe(signal: AbortSignal, how?: Look): Promise<T>;
-  /** Does work that changes the part, after which nothing stands. */
+  /** Does work that changes the part, after which no observation stands. */
   change<R>(work: () => Promise<R>): Promise<R>;
-  /** The part may be another one, as after a start of the machine. */
+  /** Drops the observation, because the part may be another one, as after a start of the machine. */
   forget(): void;
 }
 
-/** @param standsMs for how long that observation may stand, as known now. */
+/**
+ * Creates the observation.
+ * @param standsMs returns the milliseconds for which the last observation may stand, as known now.
+ */
 export function standing<T>(
   clock: Pick<Clock, 'now'>,
   observe: (signal: AbortSignal, how?: Look) => Promise<T>,
   standsMs: (seen: T, signal: AbortSignal) => Promise<number>,
 ): Standing<T> {
   let last: { seen: T; at: number } | undefined;
-  /** Counts what may have changed the part: an observation that it interrupts does not stand. */
+  /** Counts possible changes of the part: an observation that one interrupts does not stand. */
   let changes = 0;
 
   function forget(): void {

@@ -33,10 +33,10 @@ const SETTLE_MS = 120_000;
 const QUIT_MS = 10_000;
 
 /**
- * Starts a machine that is off or only left stale files: resumes a matching frozen state, otherwise boots, also when the state turns out to
- * be unusable.
- * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest does
- *   not come up, `ERR_CANCELLED`.
+ * Starts a machine that is off or only left stale files: resumes a matching frozen state, otherwise boots, also when the state turns out to be
+ * unusable.
+ * @throws RdError `ERR_DRIVER_TERMINAL` without an image and with a damaged data disk, `ERR_DRIVER_FAILED` when QEMU or the guest does not come up,
+ * `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
   const { places, host, run, guest, guestClock, accelerator, freezes, mounts, clock, log } = parts;
@@ -73,7 +73,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     sshPort,
     extra: await mounts.begin(spec, signal),
   };
-  // Whether HVF saves and loads all of the state of a guest is not known.
+  // HVF is not known to save and load all of a guest's state.
   if (freezes && record.accelerator !== 'hvf') {
     record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
   }
@@ -115,7 +115,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
 }
 
-/** Why a machine ended that nobody stopped, while its logs are there: its next start empties them. */
+/** Logs the reason that a machine ended which nobody stopped, while its logs exist: its next start empties them. */
 async function reportEnd({ logFile, places, log }: MachineParts): Promise<void> {
   const { message, details } = await qemuFailed(logFile, places.serialLog);
   log('warn', 'the machine had ended by itself', { why: message, details });
@@ -206,7 +206,7 @@ async function chooseImage(
   });
 }
 
-/** Not fatal: the next observation finds it missing and retries. */
+/** Mounts the directories. A failure is not fatal: the next observation finds it and retries. */
 async function mountDirectories({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
   try {
     await mounts.mount(spec, signal);
@@ -217,7 +217,7 @@ async function mountDirectories({ mounts, log }: MachineParts, spec: MachineSpec
   }
 }
 
-/** A free port. If another process takes it before QEMU does, the start fails, and the next one picks another. */
+/** Returns a free port. If another process takes it before QEMU does, the start fails, and the next one picks another. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -234,7 +234,7 @@ const MAX_MEMORY_GIB = 512;
 const CPUS_PER_CPU = 2;
 
 /**
- * Hot-plug limits of a machine. Memory: what this host has. Processors: twice as many as it has, because virtual processors share real
+ * Returns the hot-plug limits of a machine. Memory: that of this host. Processors: twice as many as it has, because virtual processors share real
  * ones, and a host with two would leave no room. Empty slots cost the guest next to nothing.
  */
 export function ceilings(
@@ -249,7 +249,7 @@ export function ceilings(
   };
 }
 
-/** Whether both halves exist and match: a truncated or mixed pair would lock us out of every guest. */
+/** True if both halves of a key exist and match: a truncated or mixed pair would lock us out of every guest. */
 async function isKeyPair(path: string, run: Run, signal: AbortSignal): Promise<boolean> {
   const other = await readIfThere(`${path}.pub`);
   if (other === undefined || !(await isThere(path))) return false;
@@ -266,8 +266,8 @@ async function ensureKeyPair(path: string, id: string, run: Run, signal: AbortSi
 }
 
 /**
- * The two key pairs of a machine, created once and recreated when unusable: the login key and the host key. QEMU passes both to the guest
- * at every boot, so its first connection is as trusted as any later one.
+ * Ensures the two key pairs of a machine, created once and recreated when unusable: the login key and the host key. QEMU passes both to the guest at
+ * every boot, so its first connection is as trusted as any later one.
  */
 export async function ensureKeys(places: QemuPlaces, port: number, run: Run, signal: AbortSignal): Promise<void> {
   await Promise.all([places.key, places.hostKey].map((path) => ensureKeyPair(path, places.id, run, signal)));

@@ -51,13 +51,13 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   if (why !== undefined) parts.log('warn', 'the machine is off, but its record could not be updated', { why });
 }
 
-/** Queries twice: a busy QEMU may miss the first query, and its guest would lose unwritten data. */
+/** Returns the run state. Queries twice: a busy QEMU may miss the first query, and its guest would lose unwritten data. */
 async function statusOf({ monitor }: MachineParts, signal: AbortSignal): Promise<string> {
   const status = await monitor.status(signal);
   return status === SILENT ? monitor.status(signal) : status;
 }
 
-/** Whether the guest runs. Resumes a halted one: it may have data to write, and disk space may have been freed. */
+/** Returns true if the guest runs. Resumes a halted one: it may have data to write, and disk space may have been freed. */
 async function ensureRunning(parts: MachineParts, signal: AbortSignal): Promise<boolean> {
   const status = await statusOf(parts, signal);
   if (HALTED[status] === undefined) return status === 'running';
@@ -100,7 +100,10 @@ async function freezeOrPowerDown(
   return undefined;
 }
 
-/** Writes the record. @returns why it failed, as a clause. */
+/**
+ * Writes the record.
+ * @returns the reason that it failed, as a clause.
+ */
 async function writeFailure({ places }: MachineParts, record: QemuRecord): Promise<string | undefined> {
   try {
     await writeQemuRecord(places.record, record);
@@ -109,7 +112,10 @@ async function writeFailure({ places }: MachineParts, record: QemuRecord): Promi
   }
 }
 
-/** Makes the guest release every resource of the host. @returns why it refuses, as a clause. */
+/**
+ * Makes the guest release every resource of the host.
+ * @returns the reason that it refuses, as a clause.
+ */
 async function releaseHost(parts: MachineParts, signal: AbortSignal): Promise<string | undefined> {
   const blocked = await parts.mounts.blocksMigration();
   if (blocked !== undefined) return blocked;
@@ -122,7 +128,7 @@ async function releaseHost(parts: MachineParts, signal: AbortSignal): Promise<st
   return releaseData(parts, signal);
 }
 
-/** Best effort: the machine is already off. */
+/** Keeps a saved state. Best effort: the machine is already off. */
 async function keepState(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
   try {
     await keepFrozen(parts, saved, key);

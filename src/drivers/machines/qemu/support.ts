@@ -37,7 +37,7 @@ const MOUNT_SUPPORT: MountSupport = {
   'experimental.virtualMachine.mount.9p.cacheMode': OPTION,
 };
 
-/** Pure: support on this host. */
+/** Returns the support on this host. Pure. */
 export function mountSupport(facts: HostFacts): MountSupport {
   const obstacles = MOUNT_TYPES.flatMap((type) => {
     const reason = MOUNTERS[type].obstacle(facts);
@@ -71,7 +71,7 @@ const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 
 const UNSEEN = 'other systems do not show who connects to a paused machine';
 
-/** What the qemu driver supports, per setting. The type requires every setting. */
+/** The qemu driver's support of each setting. The type requires every setting. */
 export const QEMU_SUPPORT = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
@@ -106,20 +106,26 @@ export const QEMU_SUPPORT = {
   'machine.pauseAfterMinutes': { level: 'enforced', reason: `on Linux; ${UNSEEN}` },
 } as const satisfies SupportMatrix;
 
-/** Pure: QEMU cannot start with more memory than the host has; without this check that fails only after everything was stopped. */
+/**
+ * Returns the support of memory sizes: QEMU cannot start with more memory than the host has, and without this check that fails only after everything
+ * was stopped. Pure.
+ */
 export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB': Support } {
   const most = Math.floor(hostBytes / GIB);
   const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;
   return { 'virtualMachine.memoryInGB': { level: 'enforced', most, partlyLive: true, reason } };
 }
 
-/** Pure. */
+/** Returns the support of pauses on a platform. Pure. */
 export function pauseSupport(platform: NodeJS.Platform): { 'machine.pauseAfterMinutes': Support } {
   const setting = 'machine.pauseAfterMinutes';
   return { [setting]: platform === 'linux' ? QEMU_SUPPORT[setting] : unsupported(`it needs Linux: ${UNSEEN}`, 0) };
 }
 
-/** This computer. @throws RdError `ERR_DRIVER_TERMINAL` where no guest runs. */
+/**
+ * Returns this computer as a host.
+ * @throws RdError `ERR_DRIVER_TERMINAL` if no guest runs here.
+ */
 export function ownHost(): QemuHost {
   const { platform, arch } = process;
   const architecture = guestArchitecture(arch);
@@ -136,22 +142,22 @@ export interface QemuFacts {
   arch: string;
   root: boolean;
   missingPrograms: readonly string[];
-  /** Of those that build a guest image. */
+  /** Missing programs of those that build a guest image. */
   missingBuilders: readonly string[];
   /** Architectures of the guest images in the store of this home. */
   images: readonly string[];
 }
 
-/** Includes sftp-server, for the default mount type, and what confines all of them. */
+/** Returns the packages to install: QEMU, sftp-server for the default mount type, and the programs that confine them. */
 function packagesFor({ package: qemu }: { package: string }): string[] {
   return [qemu, 'qemu-utils', 'openssh-client', 'openssh-sftp-server', 'bubblewrap'];
 }
 
-/** uidmap is for users other than root. */
+/** Packages to build an image; uidmap is for users other than root. */
 const BUILD_PACKAGES = ['mmdebstrap', 'uidmap', 'e2fsprogs', 'ca-certificates'];
 const BUILD = 'rdctl image build';
 
-/** Pure: the verdict on these facts, the cheapest fix first. */
+/** Returns the verdict on these facts, the cheapest fix first. Pure. */
 export function qemuVerdict(facts: QemuFacts): Probe {
   const { platform, arch, missingPrograms, images } = facts;
   const architecture = guestArchitecture(arch);

@@ -8,7 +8,7 @@ const PROXY = 'only the Windows subsystem for Linux uses this proxy';
 /** Implemented by the service, in user files. */
 const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME, user files are not changed' };
 
-/** Not supported by the driver. `accepts`: values that request nothing. */
+/** Returns the support of a setting that the driver refuses. `accepts`: values that request nothing. */
 export function unsupported(reason: string, ...accepts: (boolean | number | string)[]): Support {
   return accepts.length > 0 ? { level: 'unsupported', reason, accepts } : { level: 'unsupported', reason };
 }
@@ -20,7 +20,10 @@ function stored(reason: string): Support {
 /** Release of dockerd that can pull, build and push with images in containerd. */
 const SNAPSHOTTER_SINCE = 24;
 
-/** Support with that dockerd. @param version `26.1.5`, or of its Debian package; undefined when it is unknown. */
+/**
+ * Returns the support with that dockerd.
+ * @param version `26.1.5`, or of its Debian package; undefined when it is unknown.
+ */
 export function storageSupport(version: string | undefined): { 'containerEngine.mobyStorageDriver': Support } {
   const major = Number(/^\d+(?=\.)/.exec(version ?? '')?.[0] ?? 0);
   const known = version === undefined ? 'its version is unknown' : `it is dockerd ${version}`;
@@ -33,7 +36,7 @@ export function storageSupport(version: string | undefined): { 'containerEngine.
   };
 }
 
-/** Support shared by every windowless driver with real engines on Linux; each adds its machine and its cluster. */
+/** Returns the support shared by every windowless driver with real engines on Linux; each adds its machine and its cluster. */
 export function engineSupport(name: string) {
   const NO_WINDOW = stored(`the ${name} driver has no window`);
   return {
@@ -79,7 +82,7 @@ export function engineSupport(name: string) {
   } satisfies Partial<Record<SettingPath, Support>>;
 }
 
-/** For a driver whose cluster is k3s. */
+/** Support of a driver whose cluster is k3s. */
 export const K3S_SUPPORT = {
   'kubernetes.enabled': ENFORCED,
   'kubernetes.version': ENFORCED,
@@ -89,7 +92,7 @@ export const K3S_SUPPORT = {
   'experimental.kubernetes.options.spinkube': unsupported('the cluster has no Spin operator', false),
 } satisfies Partial<Record<SettingPath, Support>>;
 
-/** For a driver without a cluster. `reason`: why, as a clause. */
+/** Returns the support of a driver without a cluster. `reason`: the cause, as a clause. */
 export function withoutCluster(reason: string) {
   const STORED_ONLY = stored(`${reason}; the value is stored for a driver that has one`);
   return {

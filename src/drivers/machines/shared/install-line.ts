@@ -1,5 +1,5 @@
 /**
- * The command that installs Debian packages, complete where nothing has been installed yet; `'?exact-name(NAME)'` is for a package that not
+ * Returns the command that installs Debian packages, complete even if nothing has been installed yet; `'?exact-name(NAME)'` is for a package that not
  * every release has.
  */
 export function installLine(packages: readonly string[], root: boolean): string {

@@ -5,13 +5,13 @@ import type { LineListener } from '../../shell.ts';
 /** Connections to running programs, held only to detect their end immediately. */
 export interface Lifelines {
   /**
-   * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the
-   * program from closing an idle connection; `listen` is called if this opens a connection, to get what it says.
+   * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the program from
+   * closing an idle connection; `listen` is called if this opens a connection, and returns the listener for its data.
    */
   hold(path: string, hello?: string | Uint8Array, listen?: () => LineListener): Promise<void>;
-  /** How many connections it holds to a socket: 1 or 0. */
+  /** Returns the number of connections held to a socket: 1 or 0. */
   held(path: string): number;
-  /** As `Driver.watch`. */
+  /** Calls back as soon as a held connection ends. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
 }
 

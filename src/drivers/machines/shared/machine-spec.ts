@@ -15,7 +15,7 @@ const SAMPLE: MachineSpec = {
   pauseAfterMinutes: 0,
 };
 
-/** The spec in a machine record; undefined when it is damaged. Members that older releases do not write have their defaults. */
+/** Parses the spec in a machine record; undefined when it is damaged. Members that older releases do not write have their defaults. */
 export function parseMachineSpec(value: unknown): MachineSpec | undefined {
   const { mounts, hostPorts, pauseAfterMinutes } = SAMPLE;
   const spec = isObject(value) ? { mounts, hostPorts, pauseAfterMinutes, ...value } : value;

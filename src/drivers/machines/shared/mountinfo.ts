@@ -5,15 +5,15 @@ export interface Mount {
   root: string;
   type: string;
   source: string;
-  /** The super options, where overlay names its directories. */
+  /** The super options, in which overlay names its directories. */
   options: string;
   /** Device number as `MAJOR:MINOR`. */
   device: string;
-  /** The minor one, which identifies a FUSE connection. */
+  /** The minor device number, which identifies a FUSE connection. */
   minor: number;
 }
 
-/** Skips malformed lines. */
+/** Parses the mounts of a process, skipping malformed lines. */
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ');
@@ -25,7 +25,7 @@ export function parseMounts(text: string): Mount[] {
   });
 }
 
-/** The kernel escapes blanks, tabs, newlines and backslashes as three octal digits. */
+/** Decodes a field: the kernel escapes blanks, tabs, newlines and backslashes as three octal digits. */
 function unescapeField(field: string): string {
   return field.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

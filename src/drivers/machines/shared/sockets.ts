@@ -19,7 +19,7 @@ export async function listenOnHost(server: Server, at: ServerPlace): Promise<Off
     server.once('error', fail);
     server.listen('socket' in at ? { path: at.socket } : { host: '127.0.0.1', port: at.port }, () => {
       server.off('error', fail);
-      // From here on an error concerns one connection, not the service.
+      // From now on an error concerns one connection, not the service.
       server.on('error', () => undefined);
       resolve();
     });
@@ -44,7 +44,7 @@ function listenError(error: NodeJS.ErrnoException, at: ServerPlace): RdError {
 }
 
 /**
- * A connection that supports half-close.
+ * Opens a connection that supports half-close.
  * @throws RdError `ERR_NOT_READY` when nothing listens, `ERR_CANCELLED`.
  */
 export function connectTo(to: { host: string; port: number } | { path: string }, signal: AbortSignal): Promise<Duplex> {
@@ -63,7 +63,7 @@ export function connectTo(to: { host: string; port: number } | { path: string },
       signal.removeEventListener('abort', giveUp);
       resolve(socket);
     });
-    // Stays: an error that comes before the caller listens must not end the service.
+    // The listener stays: an error that comes before the caller listens must not end the service.
     socket.on('error', (cause) => {
       signal.removeEventListener('abort', giveUp);
       reject(new RdError('ERR_NOT_READY', `cannot connect to ${where}: ${cause.message}`, { cause }));

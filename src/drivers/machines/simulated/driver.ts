@@ -41,7 +41,7 @@ export interface Simulation {
   clusterReadyMs: number;
 }
 
-/** A driver over a model. Each step takes its time, may fail, and then changes the model atomically. */
+/** Creates a driver over a model. Each step takes its time, may fail, and then changes the model atomically. */
 export function simulatedDriver(simulation: Simulation): Driver {
   const { info, store, now } = simulation;
   const machine: MachineDriver = {
@@ -177,7 +177,7 @@ const SERVICES: readonly SimulatedService[] = [
   { id: 'default/web', ports: [{ number: 80, name: 'http', server: createServer(hello) }] },
 ];
 
-/** The near end of a connection to a service. Throws `ERR_NOT_FOUND` for an unknown service. */
+/** Returns the near end of a connection to a service. Throws `ERR_NOT_FOUND` for an unknown service. */
 function serviceConnection({ namespace, service, port }: ServicePort): Duplex {
   const id = `${namespace}/${service}`;
   const match = SERVICES.find((each) => each.id === id);
@@ -200,7 +200,7 @@ function hello(request: IncomingMessage, response: ServerResponse): void {
   response.end(`simulated web: ${request.method} ${request.url}\n`);
 }
 
-/** The simulation has no cluster API. */
+/** Answers requests to the API of the cluster, which the simulation does not have. */
 function noApiServer(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' });
   response.end('simulated: there is no API server, and no TLS\n');

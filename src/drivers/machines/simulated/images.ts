@@ -9,7 +9,7 @@ import type { ModelStore } from './store.ts';
 /** Marks service-managed containers of the model; followed by id and image. */
 const COMPANION = 'companion';
 
-/** Images of a simulated engine: the model lists them, the simulated registry holds their content. */
+/** Returns the images of a simulated engine: the model lists them, the simulated registry holds their content. */
 export function simulatedImages(name: EngineName, store: ModelStore): ImageStore {
   return {
     has: async (reference, signal) => running(name, store, signal).images.includes(reference),
@@ -40,7 +40,7 @@ export function simulatedImages(name: EngineName, store: ModelStore): ImageStore
   };
 }
 
-/** Containers of the model that the service keeps running. */
+/** Returns the containers of the model that the service keeps running. */
 export function simulatedCompanions(name: EngineName, store: ModelStore): CompanionContainers {
   const prefix = (id: string) => `${COMPANION} ${id} `;
   const others = (id: string, { containers }: EngineModel) =>
@@ -84,7 +84,7 @@ function tagsIn(references: readonly string[], name: string): string[] {
   );
 }
 
-/** The files of an image as its only layer. */
+/** Yields the files of an image as its only layer. */
 async function* layerOf(files: ImageFiles): AsyncGenerator<Uint8Array, void> {
   const layer = pack();
   for (const [name, content] of Object.entries(files)) {
@@ -145,7 +145,7 @@ function panel(version: string): SimulatedImage {
 /** An extension that cannot be installed: it has no icon. */
 const BROKEN: SimulatedImage = { labels: {}, files: { '/metadata.json': JSON.stringify({ vm: {} }) } };
 
-/** One whose user interface has a link out of its directory. */
+/** An extension whose user interface has a link out of its directory. */
 const ESCAPING: SimulatedImage = {
   labels: labels('Escaping'),
   files: {

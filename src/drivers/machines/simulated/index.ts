@@ -92,7 +92,7 @@ const LATENCY: Readonly<Record<string, number>> = {
   'cluster reset': 200,
 };
 const OTHER_LATENCY = 50;
-/** A tenth of what others take, as with the steps. */
+/** Proving time in milliseconds: a tenth of that of other drivers, like the steps. */
 const PROVING_MS = 300;
 
 /** The simulated driver: never chosen automatically; its machine is a file and outlives the service. */

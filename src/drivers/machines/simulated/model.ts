@@ -27,11 +27,11 @@ export interface Model {
 
 export interface EngineModel {
   process: { state: 'stopped' } | { state: 'running'; spec: EngineSpec } | { state: 'hung' };
-  /** One per engine; they survive a stop and a switch. */
+  /** Images of each engine; they survive a stop and a switch. */
   images: string[];
   containers: { name: string; running: boolean }[];
   volumes: string[];
-  /** It has been started before, so its initial workload exists. */
+  /** The engine has been started before, so its initial workload exists. */
   used: boolean;
 }
 
@@ -43,7 +43,7 @@ export type ClusterModel =
       installedVersion: string;
       workloads: string[];
       spec: ClusterSpec;
-      /** Milliseconds since the epoch when it starts to respond. */
+      /** When the cluster starts to respond, in milliseconds since the epoch. */
       readyAt: number;
     };
 
@@ -55,10 +55,10 @@ export interface StepRecord {
   outcome: 'done' | 'failed';
 }
 
-/** How many steps are remembered. */
+/** Maximum number of remembered steps. */
 const LOG_LENGTH = 500;
 
-/** The initial state. */
+/** Returns the initial state. */
 export function emptyModel(): Model {
   const engine = (): EngineModel => ({
     process: { state: 'stopped' },
@@ -114,7 +114,7 @@ export interface FirstWorkload {
   containers: number;
 }
 
-/** Pure: the model after a machine step. Stopping the machine stops everything in it. Throws `ERR_DRIVER_FAILED`. */
+/** Returns the model after a machine step. Stopping the machine stops everything in it. Throws `ERR_DRIVER_FAILED`. Pure. */
 export function machineAfter(model: Model, step: MachineStep): Model {
   switch (step.do) {
     case 'start':
@@ -134,8 +134,8 @@ export function machineAfter(model: Model, step: MachineStep): Model {
 }
 
 /**
- * Pure: the model after an engine step. Refuses, with `ERR_DRIVER_FAILED`, what a real machine could not do: two engines, an engine without
- * a machine, and stopping the engine of a running cluster.
+ * Returns the model after an engine step. Throws `ERR_DRIVER_FAILED` for steps that a real machine could not perform: two engines, an engine without
+ * a machine, and stopping the engine of a running cluster. Pure.
  */
 export function engineAfter(model: Model, name: EngineName, step: EngineStep, first: FirstWorkload): Model {
   const engine = model.engines[name];
@@ -157,8 +157,8 @@ export function engineAfter(model: Model, name: EngineName, step: EngineStep, fi
 }
 
 /**
- * Pure: the model after a cluster step. Throws `ERR_DRIVER_FAILED` without its engine, `ERR_DRIVER_TERMINAL` for a version that is not
- * offered and for a downgrade.
+ * Returns the model after a cluster step. Throws `ERR_DRIVER_FAILED` without its engine, `ERR_DRIVER_TERMINAL` for a version that is not offered and
+ * for a downgrade. Pure.
  */
 export function clusterAfter(model: Model, step: ClusterStep, readyAt: number): Model {
   const { cluster } = model;

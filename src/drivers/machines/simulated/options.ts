@@ -5,7 +5,7 @@ import type { FirstWorkload } from './model.ts';
 export type Env = Readonly<Record<string, string | undefined>>;
 type FaultPart = 'machine' | 'engine' | 'moby' | 'containerd' | 'cluster';
 
-/** How one kind of step fails: this many times, permanently, or by hanging. */
+/** Makes one kind of step fail: this many times, permanently, or by hanging. */
 export interface FaultRule {
   part: FaultPart;
   /** Name of a step, or `observe`. */
@@ -83,13 +83,13 @@ function invalidVariable(variable: string, text: string, advice: string): RdErro
   return new RdError('ERR_USAGE', `${variable} has an invalid part: "${text}".`, { advice });
 }
 
-/** What replaces or follows the work of a step. */
+/** The event that replaces or follows the work of a step. */
 export type Fault = { kind: 'error'; when: 'before' | 'after'; error: RdError } | { kind: 'hang' };
 
 /** Decides for each step whether it fails. Called once per attempt. */
 export type FaultSource = (part: 'machine' | EngineName | 'cluster', step: string) => Fault | undefined;
 
-/** Faults configured in the environment; a rule for `engine` applies to both engines. Counts last as long as the source. */
+/** Returns the faults configured in the environment; a rule for `engine` applies to both engines. Counts last as long as the source. */
 export function listedFaults(rules: readonly FaultRule[]): FaultSource {
   const left = rules.map((rule) => ({ ...rule, times: typeof rule.effect === 'string' ? 0 : rule.effect.times }));
   return (part, step) => {

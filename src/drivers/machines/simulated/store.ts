@@ -24,19 +24,19 @@ const SPARE = 2048;
 export interface ModelStore {
   load(): Model;
   save(model: Model): void;
-  /** Calls back when something running in the model stops, whatever changed it. Returns the function that stops watching. */
+  /** Calls back when a running part of the model stops, whatever changed it. Returns the function that stops watching. */
   watch(ended: () => void): () => void;
-  /** Absent for an in-memory model. */
+  /** Path of the model; absent if it is in memory. */
   readonly file?: string;
 }
 
 /**
  * Keeps the model in `machine.json` of a directory, written atomically, so that the machine outlives the service in any case. `load` throws
- * `ERR_DRIVER_TERMINAL` for an invalid file, `ERR_OTHER_VERSION` for that of a newer release.
+ * `ERR_DRIVER_TERMINAL` for an invalid file, `ERR_OTHER_VERSION` for a file of a newer release.
  */
 export function fileStore(directory: string): ModelStore {
   const file = join(directory, 'machine.json');
-  /** As last read or written here. */
+  /** The model as last read or written here. */
   let known: Model | undefined;
   function load(): Model {
     const text = readIfPresent(file);
@@ -48,7 +48,7 @@ export function fileStore(directory: string): ModelStore {
     try {
       if (before === undefined || !hasEnded(before, load())) return;
     } catch {
-      // The next observation reports what is wrong with the file.
+      // The next observation reports the problem of the file.
     }
     ended();
   }
@@ -75,7 +75,7 @@ export function fileStore(directory: string): ModelStore {
   };
 }
 
-/** Without a watch, such as when the system has no more of them, the next observation detects the change. */
+/** Watches the file. Without a watch, for example when the system has no more of them, the next observation detects the change. */
 function watchFile(directory: string, name: string, changed: () => void): () => void {
   try {
     const watcher = watch(directory, { persistent: false }, (_event, file) => {
@@ -88,7 +88,7 @@ function watchFile(directory: string, name: string, changed: () => void): () => 
   }
 }
 
-/** Whether something that ran no longer runs. */
+/** True if a part that ran no longer runs. */
 export function hasEnded(before: Model, after: Model): boolean {
   const running = ({ machine, engines, cluster }: Model) => [
     machine.state === 'on',
@@ -100,7 +100,7 @@ export function hasEnded(before: Model, after: Model): boolean {
   return running(before).some((ran, index) => ran && !now[index]);
 }
 
-/** Padded with blanks that later contents may use. */
+/** Pads the text with blanks that later contents may use. */
 function withSpace(text: string): string {
   return text.padEnd(Math.ceil((text.length + SPARE) / BLOCK) * BLOCK);
 }
@@ -138,7 +138,7 @@ function parse(text: string, file: string): Model {
   });
 }
 
-/** The specs as this release knows them; undefined where one of something that runs is damaged. */
+/** Returns the model with specs as this release knows them, or undefined if the spec of a running part is damaged. */
 function withWholeSpecs(model: Model): Model | undefined {
   const { machine, engines, cluster } = model;
   const running = [engines.moby, engines.containerd].map(({ process }) => process);

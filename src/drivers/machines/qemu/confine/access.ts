@@ -3,26 +3,26 @@ import { basename, dirname, join } from 'node:path';
 import type { RunOptions, RunResult } from '../../../../os/run.ts';
 import type { Share } from '../mounts/directories.ts';
 
-/** What a confined program may open besides the programs and libraries of this computer. All paths are absolute. */
+/** The files that a confined program may open besides the programs and libraries of this computer. All paths are absolute. */
 export interface Access {
   reads?: readonly string[];
-  /** Files, which are created empty where they are missing, and directories. */
+  /** Files, which are created empty if missing, and directories. */
   writes?: readonly string[];
   devices?: readonly string[];
-  /** Directories of the user that it serves to a guest. */
+  /** Directories of the user that the program serves to a guest. */
   shares?: readonly Pick<Share, 'real' | 'mode' | 'hidden'>[];
 }
 
-/** How long a confined program lives: as long as its caller waits, or until it is stopped. */
+/** The lifetime of a confined program: as long as its caller waits, or until it is stopped. */
 export type Life = 'run' | 'daemon' | 'partner';
 
-/** Runs a program to completion, confined where it has an `access`. */
+/** Runs a program to completion, confined if it has an `access`. */
 export type ConfinedRun = (argv: readonly string[], options?: RunOptions & { access?: Access }) => Promise<RunResult>;
 
 /** Facts of this computer that a wrapper needs. */
 export interface HostLayout {
   isRoot: boolean;
-  /** Directories of programs and libraries at the root, by path: what a link there leads to, or undefined for a directory. */
+  /** Directories of programs and libraries at the root, by path: the target of a link, or undefined for a directory. */
   roots: ReadonlyMap<string, string | undefined>;
   /** Directories and files outside them that programs need: those of name resolution, and of programs installed elsewhere. */
   extra: readonly string[];
@@ -30,7 +30,7 @@ export interface HostLayout {
 
 /** Programs, libraries, and configuration such as the name servers. */
 const ROOTS = ['/usr', '/etc', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store'];
-/** What may accompany a program in the directory beside that of the programs. Never all of it: that may be `~/.local`. */
+/** Names that may accompany a program in the directory beside that of the programs. Never all of it: that may be `~/.local`. */
 const BESIDE = ['lib', 'lib64', 'libexec', 'share/qemu', 'share/qemu-firmware', 'share/seabios'];
 
 export async function rootsOf(paths: readonly string[] = ROOTS): Promise<HostLayout['roots']> {
@@ -44,8 +44,8 @@ export async function rootsOf(paths: readonly string[] = ROOTS): Promise<HostLay
 }
 
 /**
- * The directories of a program that is not in those of the system, and what it needs beside them.
- * @param found its path, and the same without links.
+ * Returns the directories of a program outside of the system's directories, and the files it needs beside them.
+ * @param found its path, and its path without links.
  */
 export async function placesOf(found: readonly string[]): Promise<string[]> {
   const folders = [...new Set(found.filter((path) => !isBelow(path, ROOTS)).map((path) => dirname(path)))];
@@ -59,8 +59,8 @@ export async function placesOf(found: readonly string[]): Promise<string[]> {
 }
 
 /**
- * Pure: what to show for the file of name servers to be current. Programs that maintain it replace it, so its directory is shown, unless
- * that holds much more.
+ * Returns the places to show so that the file of name servers is current. Programs that maintain it replace it, so its directory is shown, unless
+ * that holds much more. Pure.
  */
 export function resolverPlace(real: string | undefined): string[] {
   if (real === undefined || isBelow(real, ROOTS)) return [];

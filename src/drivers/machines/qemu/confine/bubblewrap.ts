@@ -2,17 +2,16 @@ import type { Access, HostLayout, Life } from './access.ts';
 
 /** Descriptor on which a daemon's wrapper reports the process that it starts. */
 const REPORT = '3';
-/** To read a home that belongs to a user without an account, as in some containers. */
+/** Capabilities to read a home that belongs to a user without an account, as in some containers. */
 const OF_ROOT = ['CAP_DAC_OVERRIDE'];
-/** To serve files of several users as their owners expect. */
+/** Capabilities to serve files of several users as their owners expect. */
 export const OF_FILES = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID'];
-/** Read by QEMU and its libraries to fit the processors and memory of this computer. */
+/** Files that QEMU and its libraries read to fit the processors and memory of this computer. */
 const FACTS = ['/sys/devices/system', '/sys/kernel/mm'];
 
 /**
- * Pure: a wrapper that shows a program these files and no others, at the same paths, and neither processes nor rights of this computer.
- * The network is that of this computer. A daemon outlives the wrapper, which stays as its parent; a program that a caller waits for
- * ends with it.
+ * Returns a wrapper that shows a program these files and no others, at the same paths, and neither processes nor rights of this computer. The network
+ * is that of this computer. A daemon outlives the wrapper, which stays as its parent; a program that a caller waits for ends with it. Pure.
  */
 export function bubblewrap(access: Access, { isRoot, roots, extra }: HostLayout, life: Life): string[] {
   const { reads = [], writes = [], devices = [], shares = [] } = access;

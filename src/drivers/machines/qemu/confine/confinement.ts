@@ -21,25 +21,25 @@ import { landlock } from './landlock.ts';
 
 /** A wrapper with arguments, which executes the program that follows. */
 interface Wrapper {
-  /** Empty where programs run unconfined. */
+  /** Empty if programs run unconfined. */
   within: readonly string[];
-  /** See `DaemonSpec`. */
+  /** The wrapper reports the process that it starts; see `DaemonSpec.reportsPid`. */
   reportsPid?: true;
 }
 
 /** Confines the programs of a machine to the files that they are to open. */
 export interface Confine {
-  /** How, found out once by trying it. */
+  /** Returns the confinement method, found once by trial. */
   method(): Promise<Confinement>;
   wrap(argv: readonly string[], access: Access, life: Life): Promise<Wrapper>;
 }
 
 export interface ConfineParts {
   platform: NodeJS.Platform;
-  /** By default whether this process is. */
+  /** By default, whether this process is root. */
   isRoot?: boolean;
   run: Run;
-  /** That of the service. */
+  /** The environment of the service. */
   env: Readonly<Record<string, string | undefined>>;
   log: DriverContext['log'];
 }
@@ -68,7 +68,10 @@ export function confine({ platform, isRoot = process.getuid?.() === 0, run, env,
     return { isRoot, roots: await rootsOf(), extra: [...places, ...resolverPlace(resolver)] };
   }
 
-  /** @returns undefined for a missing program: the caller then meets the usual error. */
+  /**
+   * Returns the wrapper for a program.
+   * @returns undefined for a missing program: the caller then meets the usual error.
+   */
   async function within(method: 'bubblewrap' | 'landlock', program: string, access: Access, life: Life) {
     const found = await findProgram(basename(program), program.startsWith('/') ? dirname(program) : search);
     if (found === undefined) return undefined;
@@ -78,7 +81,10 @@ export function confine({ platform, isRoot = process.getuid?.() === 0, run, env,
       : landlock(withoutMissing(access), facts, isDirectory);
   }
 
-  /** @returns why it does not work here, as a clause. */
+  /**
+   * Tries a method.
+   * @returns the reason that it does not work here, as a clause.
+   */
   async function attempt(name: keyof typeof NAMES): Promise<string | undefined> {
     if ((await findProgram(name, search)) === undefined) return `${name} is not installed`;
     try {
@@ -111,7 +117,7 @@ export function confineRun(run: Run, confined: Confine): ConfinedRun {
 
 const UNWANTED: Confinement = { by: 'nothing', because: 'RDCTL_QEMU_CONFINE=0 says so' };
 
-/** The first that works. */
+/** Returns the first method that works. */
 async function choose(
   platform: NodeJS.Platform,
   attempt: (name: keyof typeof NAMES) => Promise<string | undefined>,
@@ -126,7 +132,7 @@ async function choose(
   return { by: 'nothing', because: reasons.join(', and ') };
 }
 
-/** Only what exists can be shown to a program. */
+/** Creates a missing file: only existing files can be shown to a program. */
 async function ensureThere(file: string): Promise<void> {
   await writeFile(file, '', { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
     if (systemCode(error) !== 'EEXIST') throw error;
@@ -137,11 +143,11 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** The same without devices that this computer does not have: a rule needs its file. */
+/** Returns the access without devices that this computer does not have: a rule needs its file. */
 function withoutMissing(access: Access): Access {
   const devices = (access.devices ?? []).filter((path) => statSync(path, { throwIfNoEntry: false }) !== undefined);
   return { ...access, devices };
 }
 
-/** For tests, and for what handles nothing of a guest. */
+/** Confines nothing: for tests, and for programs that handle no data of a guest. */
 export const UNCONFINED: Confine = { method: async () => UNWANTED, wrap: async () => NOTHING };

@@ -1,7 +1,7 @@
 import type { Access, HostLayout } from './access.ts';
 import { OF_FILES } from './bubblewrap.ts';
 
-/** Rights on files; a rule for a file takes no others. */
+/** Rights on files; a rule for a file accepts no others. */
 const READ = 'execute,read-file';
 const WRITE = 'read-file,write-file,truncate';
 const READ_BELOW = `${READ},read-dir`;
@@ -9,9 +9,9 @@ const WRITE_BELOW = `${READ_BELOW},write-file,truncate,remove-dir,remove-file,ma
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom'];
 
 /**
- * Pure: a wrapper that lets a program open these files and no others. Weaker than `bubblewrap`: it sees names, processes and sockets, and
- * nothing in a share is hidden. It executes the program in its own process.
- * @param isDirectory whether a path of `access` is one.
+ * Returns a wrapper that lets a program open these files and no others. Weaker than `bubblewrap`: the program sees names, processes and sockets, and
+ * nothing in a share is hidden. The wrapper executes the program in its own process. Pure.
+ * @param isDirectory true for a directory in `access`.
  */
 export function landlock(
   access: Access,

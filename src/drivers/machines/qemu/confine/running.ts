@@ -3,8 +3,8 @@ import { findDaemon } from '../../../../os/daemon.ts';
 import type { MachineConfinement } from '../../../driver.ts';
 
 /**
- * Whether the QEMU of this record is confined, as the system shows it: an earlier version may have started it. It then has a view of files
- * other than ours, or may gain no rights.
+ * Tells if the QEMU of this record is confined, as the system shows it: an earlier version may have started it. A confined one has another view of
+ * files than ours, or may gain no rights.
  */
 export async function runningConfinement(record: string): Promise<Pick<MachineConfinement, 'running'>> {
   const daemon = await findDaemon(record);

@@ -20,7 +20,8 @@ const BYTES_PER_SECOND = 2 ** 40;
 
 /**
  * Makes the guest release the data disk and end all sessions, including this connection.
- * @returns why it refuses, as a clause. @throws RdError `ERR_CANCELLED`.
+ * @returns the reason that it refuses, as a clause.
+ * @throws RdError `ERR_CANCELLED`.
  */
 export async function releaseData(parts: FreezeParts, signal: AbortSignal): Promise<string | undefined> {
   const { guest, places, clock } = parts;
@@ -107,7 +108,10 @@ export async function saveState(
   return { received: receiver.received, discard };
 }
 
-/** Most states are much smaller than the memory, but the size is not known in advance, and other files need the disk as well. */
+/**
+ * Throws if the directory has less than `bytes` of free space. Most states are much smaller than the memory, but the size is not known in advance,
+ * and other files need the disk too.
+ */
 async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize >= bytes) return;

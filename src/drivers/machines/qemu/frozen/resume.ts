@@ -29,16 +29,16 @@ const REFUSAL = /error while loading state|load of migration failed/;
 const DAMAGE = /UNEXPECTED INCONSISTENCY/;
 
 /**
- * How a resume ended. `settled`: output of the settle script. `unusable`: the state must be removed; any other failure may be temporary, so
- * the state is kept.
+ * The end of a resume. `settled`: output of the settle script. `unusable`: the state must be removed; any other failure may be temporary, so the
+ * state is kept.
  */
 export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unusable: boolean; why: string };
 
 /**
- * Restores the guest from a frozen state in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest runs
- * only after both digests match, and only then gets the data disk. After a failure QEMU may still be running.
- * @throws RdError for failures that a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
- *   `ERR_DRIVER_FAILED` when its check times out; `ERR_CANCELLED`.
+ * Restores the guest from a frozen state in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest runs only after
+ * both digests match, and only then gets the data disk. After a failure QEMU may still be running.
+ * @throws RdError for failures that a boot would meet too: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
+ * `ERR_DRIVER_FAILED` when its check times out; `ERR_CANCELLED`.
  */
 export async function resumeMachine(
   parts: MachineParts,
@@ -93,7 +93,10 @@ export async function resumeMachine(
   return failed(new Error(`the guest cannot mount its data disk: ${lines.at(-1) ?? 'no reason given'}`), false);
 }
 
-/** Starts QEMU and sends it the state; the guest is then loaded and halted. @returns the digests of what was sent. */
+/**
+ * Starts QEMU and sends it the state; the guest is then loaded and halted.
+ * @returns the digests of the sent files.
+ */
 async function loadState(
   parts: MachineParts,
   image: GuestImage,

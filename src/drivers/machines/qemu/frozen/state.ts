@@ -13,7 +13,7 @@ import { type QemuPlaces, qemuPlaces } from '../places.ts';
 import * as shellScripts from '../scripts.ts';
 import * as frozenScripts from '../setup-scripts.ts';
 
-/** Where a machine keeps its frozen state. Files in `directory` contain no paths, so that a copy works for another machine. */
+/** The paths of a machine's frozen state. Files in `directory` contain no paths, so that a copy works for another machine. */
 export interface FrozenPlaces {
   directory: string;
   /** A partial state; never read as a complete one. */
@@ -39,7 +39,7 @@ export function frozenPlaces({ record, run }: Pick<QemuPlaces, 'record' | 'run'>
   };
 }
 
-/** A file as it was written. */
+/** Size and digest of a file as it was written. */
 export interface FileDigest {
   bytes: number;
   /** Lowercase hexadecimal. */
@@ -55,14 +55,14 @@ export interface FrozenState {
   root: FileDigest;
 }
 
-/** Written last: a state without it is incomplete. */
+/** Writes the description of a state last: without it, a state is incomplete. */
 export async function writeFrozen(directory: string, { key, state, root }: FrozenState): Promise<void> {
   await writeFileAtomic(join(directory, MANIFEST), `${JSON.stringify({ key, state, root }, undefined, 2)}\n`);
 }
 
 /**
- * The frozen state in the directory, or why it is unusable, as a clause; undefined when there is none. Digests are verified by the reader
- * of the files.
+ * Returns the frozen state in the directory, or the reason that it is unusable, as a clause; undefined when there is none. Digests are verified by
+ * the reader of the files.
  */
 export async function readFrozen(
   directory: string,
@@ -105,9 +105,9 @@ export interface FrozenFacts {
   image: string;
   /** QEMU's version string. */
   qemu: string;
-  /** The host processor, where the guest sees it. */
+  /** The host processor, if the guest sees it. */
   processor: string;
-  /** The machine, without host paths and ports. */
+  /** The command line of the machine, without host paths and ports. */
   shape: readonly string[];
   /** Size of the data disk, which the guest caches. */
   dataBytes: number;
@@ -119,7 +119,7 @@ export interface FrozenFacts {
 const FORMAT = 1;
 
 /**
- * Fingerprint of all of it: lowercase hexadecimal.
+ * Returns the fingerprint of the facts: lowercase hexadecimal.
  * @param scripts the scripts of this version: a state is stale once they change.
  */
 export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST_SCRIPTS): string {
@@ -128,7 +128,7 @@ export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
-/** The command line of the same machine without its location: equal for every directory, image store and port. */
+/** Returns the command line of a machine without its location: equal for every directory, image store and port. */
 export function machineShape(input: QemuArguments): string[] {
   const places = qemuPlaces('/machine', '/runtime');
   return qemuArguments({ ...input, image: { ...input.image, directory: '/image' }, places, sshPort: 1 });
@@ -143,7 +143,10 @@ export interface FrozenFactsInput {
   signal: AbortSignal;
 }
 
-/** @throws RdError `ERR_DRIVER_TERMINAL` when there is no QEMU; `ERR_CANCELLED`. */
+/**
+ * Collects the facts of a machine.
+ * @throws RdError `ERR_DRIVER_TERMINAL` when there is no QEMU; `ERR_CANCELLED`.
+ */
 export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts> {
   const { image, argv, dataBytes, places, run, signal } = input;
   const [{ stdout }, processor, ...keys] = await Promise.all([
@@ -155,7 +158,7 @@ export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts>
   return { image, qemu, processor, shape: machineShape(argv), dataBytes, keys };
 }
 
-/** With hardware virtualization the guest sees the host processor and has detected its features. */
+/** Returns the host processor, which the guest sees with hardware virtualization, and whose features it has detected. */
 async function processorOf(accelerator: Accelerator): Promise<string> {
   if (accelerator === 'tcg') return '';
   const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n');
@@ -169,7 +172,7 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
   return [release(), ...lines].join('\n');
 }
 
-/** Every script in the modules that change frozen state in the guest or that a resume relies on. */
+/** All scripts in the modules that change frozen state in the guest or that a resume relies on. */
 export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, mountScripts, filterScripts].flatMap(
   (module) =>
     Object.entries(module)

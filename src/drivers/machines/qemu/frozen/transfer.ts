@@ -12,7 +12,7 @@ import type { FileDigest } from './state.ts';
 /** Large, because a state has hundreds of megabytes. */
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Passes data through and computes its digest. */
+/** Returns a stream that passes data through and computes its digest. */
 function digestTransform(): { stream: Transform; sum(): FileDigest } {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -36,7 +36,7 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Listens on the socket and writes what the first client sends to an owner-only file. */
+/** Listens on the socket and writes the data of the first client to an owner-only file. */
 export async function receiveState(socket: string, file: string): Promise<Receiver> {
   await rm(socket, { force: true });
   const server = createServer({ pauseOnConnect: true });
@@ -71,7 +71,7 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
   };
 }
 
-/** A connection to the listener on the socket; undefined until it accepts: the socket file appears before the listener is ready. */
+/** Connects to the listener on the socket; undefined until it accepts, because the socket file appears before the listener is ready. */
 export async function connectToReceiver(socket: string, signal: AbortSignal): Promise<Socket | undefined> {
   const connection = connect({ path: socket });
   try {
@@ -89,14 +89,14 @@ export async function connectToReceiver(socket: string, signal: AbortSignal): Pr
  * @throws the error of the file or of the connection.
  */
 export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<FileDigest> {
-  // Also after everything was sent: the peer may be killed midway.
+  // The listener stays after everything was sent: the peer may be killed midway.
   connection.on('error', () => undefined);
   const { stream, sum } = digestTransform();
   await pipeline(createReadStream(file, { highWaterMark: CHUNK_BYTES }), stream, connection, { signal });
   return sum();
 }
 
-/** The digest of a file. */
+/** Returns the digest of a file. */
 export async function digestFile(file: string, signal?: AbortSignal): Promise<FileDigest> {
   const { stream, sum } = digestTransform();
   const nowhere = new Writable({ write: (_piece, _encoding, done) => done() });
@@ -104,7 +104,10 @@ export async function digestFile(file: string, signal?: AbortSignal): Promise<Fi
   return sum();
 }
 
-/** @throws RdError `ERR_DRIVER_FAILED` when the file differs from the one that was written. */
+/**
+ * Compares digests.
+ * @throws RdError `ERR_DRIVER_FAILED` when the file differs from the one that was written.
+ */
 export function verifyDigest(name: string, found: FileDigest, written: FileDigest): void {
   if (found.sha256 === written.sha256 && found.bytes === written.bytes) return;
   throw new RdError('ERR_DRIVER_FAILED', `${name} of the frozen state is damaged: its checksum does not match`);

@@ -8,18 +8,18 @@ import { FILTER_SCRIPT, filterRules } from './rules.ts';
 export interface HostPortFilter {
   /**
    * Sets the filter.
-   * @param allowed ports and ranges that are open beside those that this host offers to everyone.
+   * @param allowed ports and ranges that are open in addition to those that this host offers to everyone.
    * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`.
    */
   set(allowed: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Sets it unless it is already as it should be. Returns the open ports, or why they are not as they should be, as a clause. */
+  /** Sets the filter unless it is already correct. Returns the open ports, or the reason that they are not correct, as a clause. */
   follow(allowed: readonly string[], signal: AbortSignal): Promise<{ open: OpenHostPorts } | { repair: string }>;
 }
 
 export interface HostPortFilterParts {
   guest: Pick<Connection, 'run'>;
   hostSockets(): Promise<HostSockets | undefined>;
-  /** The ports that lead back to the guest. */
+  /** Returns the ports that lead back to the guest. */
   published(): readonly PublishedPort[];
   log: DriverContext['log'];
 }

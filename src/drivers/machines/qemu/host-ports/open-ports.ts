@@ -5,20 +5,20 @@ import type { Listening, Protocol } from '../ports/rules.ts';
 /** Inclusive. */
 type Range = [first: number, last: number];
 
-/** What listens on this host. */
+/** Listening sockets of this host. */
 export interface HostSockets {
   listening: readonly Listening[];
-  /** Where the kernel chooses ports for clients, whose UDP sockets look like servers. */
+  /** Range in which the kernel chooses ports for clients, whose UDP sockets look like servers. */
   clientPorts: Range;
 }
 
 /**
- * Pure. The ports in `allowed`, those that are forwarded to the guest and so lead back to it, and those that this host offers to everyone: a program listens there on all addresses, so that whoever
- * reaches any address of this host reaches it. Where another program listens on 127.0.0.1 at the same port, that one would be reached, and
- * the port is not open.
+ * Returns the open ports: those in `allowed`, those that are forwarded to the guest and so lead back to it, and those that this host offers to
+ * everyone, because a program listens there on all addresses and anyone who reaches any address of this host reaches it. If another program listens
+ * on 127.0.0.1 at the same port, the guest would reach that one, and the port is not open. Pure.
  * @param allowed ports and ranges, of both protocols.
  * @param forwarded ports of the service's own forwards.
- * @param sockets absent where they cannot be read.
+ * @param sockets absent if they cannot be read.
  */
 export function openPorts(
   allowed: readonly string[],

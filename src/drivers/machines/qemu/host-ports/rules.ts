@@ -3,7 +3,7 @@ import { GUEST, HOST, HOST_RESOLVER, RESOLVER } from '../../../guest-images/host
 
 /** QEMU's user network: it leads connections to its addresses to 127.0.0.1 of this host. */
 const NETWORK = '10.0.2.0/24';
-/** So it does with these, if a packet to one ever leaves the guest. */
+/** QEMU also leads connections to this address to 127.0.0.1, if a packet to it ever leaves the guest. */
 const BROADCAST = '255.255.255.255';
 const ALIASES = ['127.0.0.0/8', '0.0.0.0/8', `${BROADCAST}/32`];
 const CHAIN = 'RDCTL-HOST';
@@ -15,9 +15,9 @@ const append = (rule: string) => `-A ${CHAIN} ${rule}`;
 const insert = (chain: string, match: string) => `-I ${chain} ${match} -j ${CHAIN}`;
 
 /**
- * The rules for `iptables-restore --noflush`. Connections to closed ports are refused by redirecting them, in the table nat; the table
- * mangle holds even where a rule of an engine or a cluster translates another address to one of the network, because it sees packets last,
- * and no engine and no cluster accepts packets there. Both are independent of the order of rules in the table filter.
+ * Returns the rules for `iptables-restore --noflush`. Connections to closed ports are refused by redirecting them, in the table nat; the table mangle
+ * holds even if a rule of an engine or a cluster translates another address to one of the network, because it sees packets last, and no engine and no
+ * cluster accepts packets there. Both are independent of the order of rules in the table filter.
  */
 export function filterRules({ tcp, udp }: OpenHostPorts): string {
   const open = [
@@ -59,10 +59,10 @@ const JUMPS =
     [NETWORK, ...ALIASES].map((addresses) => insert('POSTROUTING', `! -o lo -d ${addresses}`)),
   );
 
-/** The rules in force. Kept in memory, so that it is frozen and resumed with them. */
+/** File with the rules in force. Kept in memory, so that it is frozen and resumed with them. */
 const IN_FORCE = '/run/rdctl-host-ports';
 
-/** Standard input: the rules. Replaces those in force, each table at once, and does nothing if they are the same. */
+/** Applies the rules on standard input. Replaces those in force, each table at once, and does nothing if they are the same. */
 export const FILTER_SCRIPT = `set -eu
 rules=$(cat)
 if [ -e ${IN_FORCE} ]; then

@@ -10,16 +10,16 @@ import { BALLOON_PATH, type CpuSlot, GIB, gibText, type MachineFacts, readFacts,
 export interface AdjustParts extends LiveParts {
   /** The latest record. */
   recorded: MachineSpec;
-  /** As in the record of the machine. */
+  /** Processors that the guest's kernel can use until its next boot; absent when unknown. */
   possibleCpus?: number | undefined;
-  /** Records what the machine runs with, and that it differs from its start. `growing`: what is missing until its file system has grown. */
+  /** Records the spec that the machine runs with, and that it differs from its start. `growing`: the degradation until its file system has grown. */
   record(change: Partial<MachineSpec>, adjusted: true, growing?: string): Promise<unknown>;
 }
 
 /**
- * Applies memory, processors and disk size of `desired` to the running guest, one after the other. Each is recorded once the guest uses it;
- * a large disk once its file system is growing. A failure does not prevent the others. Idempotent: repeating it finishes what was begun.
- * @throws RdError `ERR_DRIVER_FAILED` for what requires a restart and for what QEMU or the guest did not do, `ERR_CANCELLED`.
+ * Applies memory, processors and disk size of `desired` to the running guest, one after the other. Each is recorded once the guest uses it; a large
+ * disk once its file system is growing. A failure does not prevent the others. Idempotent: repeating it finishes earlier work.
+ * @throws RdError `ERR_DRIVER_FAILED` for changes that require a restart and for those that QEMU or the guest did not make, `ERR_CANCELLED`.
  */
 export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
   const facts = await parts.monitor.use((qmp) => readFacts(qmp, signal), signal);
@@ -87,9 +87,9 @@ getconf _NPROCESSORS_ONLN
 `;
 
 /**
- * Plugs in processors until there are `count`, and waits until the guest uses them. Never removes one: QEMU hangs some time after a
- * processor was unplugged.
- * @throws RdError `ERR_DRIVER_FAILED` for fewer than there are, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
+ * Plugs in processors until there are `count`, and waits until the guest uses them. Never removes one: QEMU hangs some time after a processor was
+ * unplugged.
+ * @throws RdError `ERR_DRIVER_FAILED` for a smaller count, when QEMU refuses or the guest does not use them, `ERR_CANCELLED`.
  */
 async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {
   const { monitor, guest, clock } = parts;
@@ -118,7 +118,7 @@ function idOf(place: JsonObject): string {
   return `cpu-${numbers(place).join('-')}`;
 }
 
-/** Socket order, so that the guest numbers processors as at boot. */
+/** Sorts by socket, so that the guest numbers processors as at boot. */
 function compareSlots(one: CpuSlot, other: CpuSlot): number {
   const [a, b] = [numbers(one.place), numbers(other.place)];
   const index = a.findIndex((value, at) => value !== b[at]);
@@ -142,8 +142,8 @@ grep '^MemTotal:' /proc/meminfo
 `;
 
 /**
- * Resizes the memory of the running guest: hot-plugs what is missing and reclaims the surplus with the balloon. If the guest does not
- * release that much, it gets everything back. Idempotent: when repeated it only checks.
+ * Resizes the memory of the running guest: hot-plugs missing memory and reclaims the surplus with the balloon. If the guest does not release that
+ * much, it gets everything back. Idempotent: when repeated it only checks.
  * @param bytes whole GiB.
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not accept or release it, `ERR_CANCELLED`.
  */

@@ -18,7 +18,7 @@ const STALL_MS = 20_000;
 
 /**
  * Polls a number until `isDone` or until it has not changed for a while; returns the last value.
- * @throws RdError `ERR_CANCELLED`, and what `read` throws.
+ * @throws RdError `ERR_CANCELLED`, and any error of `read`.
  */
 export async function pollUntilSettled(
   clock: Clock,

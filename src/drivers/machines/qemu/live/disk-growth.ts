@@ -12,14 +12,14 @@ const SUBJECT = 'the file system of the data disk';
 const WAIT_MS = 45_000;
 const POLL_MS = 500;
 
-/** Progress of the file system's growth, and its size; 0 when unknown. */
+/** Progress of the file system's growth, and its size in bytes; 0 when unknown. */
 export type Growth =
   | { state: 'done' }
-  /** Continues in the guest without a caller. */
+  /** The growth continues in the guest without a caller. */
   | { state: 'going'; bytes: number }
   | { state: 'failed'; bytes: number; why: string };
 
-/** Output of the guest scripts. */
+/** Parses the output of the guest scripts. */
 export function parseGrowth(text: string): Growth {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const at = lines.findLastIndex((line) => /^(done|going|failed) \d+$/.test(line));
@@ -31,7 +31,7 @@ export function parseGrowth(text: string): Growth {
   return { state: 'failed', bytes, why };
 }
 
-/** What is degraded on a machine whose file system is smaller than its disk, as a clause; undefined when nothing is. */
+/** Describes the degradation of a machine whose file system is smaller than its disk, as a clause; undefined if there is none. */
 export function degradationOf(growth: Growth, whole: number): string | undefined {
   if (growth.state === 'done') return undefined;
   const { bytes } = growth;
@@ -80,7 +80,7 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
   });
 }
 
-/** `begin`: retries a failed growth. Either starts one that has not been started. */
+/** Queries the growth. `begin`: retries a failed one. Either order starts one that has not been started. */
 async function queryGrowth(guest: LiveParts['guest'], order: 'begin' | 'look', signal: AbortSignal): Promise<Growth> {
   const { stdout } = await guest.run(['sh', '-s', '--', order], { input: GROWTH_SCRIPT, signal });
   return parseGrowth(stdout);
@@ -93,7 +93,7 @@ export function growthWatch(guest: LiveParts['guest']) {
     begin() {
       finished = undefined;
     },
-    /** As `degradationOf`. */
+    /** Describes the current degradation, as a clause; undefined if there is none. */
     async degradation(whole: number, signal: AbortSignal): Promise<string | undefined> {
       const growth = finished ?? (await queryGrowth(guest, 'look', signal));
       if (growth.state !== 'going') finished = growth;

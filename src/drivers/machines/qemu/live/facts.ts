@@ -9,11 +9,11 @@ export interface MachineFacts {
   memory: {
     /** Available to the guest: the total less its balloon. */
     bytes: number;
-    /** Memory at the start plus what was plugged in since. */
+    /** Memory at the start plus any plugged in since. */
     whole: number;
     /** The limit for hot-plugging; equals `whole` where unsupported. */
     most: number;
-    /** What the guest needs, by its own statistics. */
+    /** Memory that the guest needs, by its own statistics. */
     needed?: { bytes: number /** Seconds since 1970. */; at: number };
   };
   cpus: { count: number; free: readonly CpuSlot[] };
@@ -69,8 +69,8 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
 }
 
 /**
- * Bytes in use, including the kernel's. The statistics are some seconds old, so usage is the difference of two numbers in them. They
- * exclude what the kernel reserved at boot: exactly known when the memory has not changed since, otherwise the upper bound.
+ * Returns bytes in use, including the kernel's. The statistics are some seconds old, so usage is the difference of two numbers in them. They exclude
+ * memory that the kernel reserved at boot: exactly known when the memory has not changed since, otherwise the upper bound.
  */
 function neededOf(
   stats: JsonValue | undefined,
@@ -105,7 +105,7 @@ function diskOf(disks: JsonValue): JsonValue | undefined {
   return list(disks).find((disk) => isObject(disk) && disk.device === DATA_DRIVE);
 }
 
-/** For optional properties. A broken connection still fails the other queries. */
+/** Ignores the refusal of an optional query. A broken connection still fails the other queries. */
 function undefinedIfRefused(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
   return answer.catch(() => undefined);
 }
@@ -135,17 +135,16 @@ const RESERVE_BYTES = 256 * 2 ** 20;
 /** The guest reports every few seconds; older reports are stale. */
 const FRESH_S = 60;
 /**
- * How far the file system of the data disk can grow online. mke2fs reserves 1024 blocks for group descriptors, each for 64 groups of 128
- * MiB:
- * 8 TiB. Beyond that the kernel changes the layout, and a growth would take more than ten minutes.
+ * Maximum size to which the file system of the data disk can grow online. mke2fs reserves 1024 blocks for group descriptors, each for 64 groups of
+ * 128 MiB: 8 TiB. Beyond that the kernel changes the layout, and a growth would take more than ten minutes.
  */
 export const DISK_MOST_BYTES = 8 * 2 ** 40;
 
 /**
- * The live limits of the guest. Memory: down to its usage plus a reserve, in whole GiB, up to what fits in. Processors are never removed
- * (QEMU hangs later), and a disk never shrinks.
- * @param seconds since 1970. @param possibleCpus processors that the guest's kernel can use: without KVM, recent kernels recognize no
- *   hypervisor and ignore free slots.
+ * Returns the live limits of the guest. Memory: down to its usage plus a reserve, in whole GiB, up to the limit for hot-plugging. Processors are
+ * never removed (QEMU hangs later), and a disk never shrinks.
+ * @param seconds since 1970.
+ * @param possibleCpus processors that the guest's kernel can use: without KVM, recent kernels recognize no hypervisor and ignore free slots.
  */
 export function roomOf(
   { memory, cpus, diskBytes }: MachineFacts,
@@ -162,22 +161,22 @@ export function roomOf(
   };
 }
 
-/** The spec that a machine runs with, as QEMU reports it. */
+/** Returns the spec that a machine runs with, as QEMU reports it. */
 export function runningSpec(recorded: MachineSpec, { memory, cpus, diskBytes }: MachineFacts): MachineSpec {
   return { ...recorded, memoryGiB: shownGiB(memory.bytes), cpus: cpus.count, diskBytes };
 }
 
-/** GiB with two digits: memory being resized can have any number of bytes. */
+/** Returns GiB with two digits: memory being resized can have any number of bytes. */
 function shownGiB(bytes: number): number {
   return Math.round((bytes / GIB) * 100) / 100;
 }
 
-/** `2.5 GiB` */
+/** Formats `2.5 GiB`. */
 export function gibText(bytes: number): string {
   return `${shownGiB(bytes)} GiB`;
 }
 
-/** A change was started and not completed; only a retry finishes it. */
+/** True if a change was started and not completed; only a retry finishes it. */
 export function isUnfinished(recorded: MachineSpec, facts: MachineFacts): boolean {
   const { memoryGiB, cpus, diskBytes } = runningSpec(recorded, facts);
   return memoryGiB !== recorded.memoryGiB || cpus !== recorded.cpus || diskBytes !== recorded.diskBytes;

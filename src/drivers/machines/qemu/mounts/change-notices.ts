@@ -10,16 +10,16 @@ import { type TreeWatch, watchTree } from './tree-watch.ts';
 
 /** Programs save a file in several steps. */
 const BATCH_MS = 100;
-/** Of a larger batch, only the directories are reported: each report takes a round trip in the guest. */
+/** Paths in a batch; of a larger one, only the directories are reported, because each report takes a round trip in the guest. */
 const MOST_PATHS = 1_024;
-/** Paths of which the last report is remembered. A forgotten one is reported once more at most. */
+/** Maximum number of paths whose last report is remembered. A forgotten one is reported once more at most. */
 const MOST_KNOWN = 65_536;
 
-/** Reports changes of files on this host to watchers (inotify) in the guest, which see only changes that the guest made. */
+/** Reports changes of files on this host to watchers (inotify) in the guest, which otherwise see only changes that the guest made. */
 export interface ChangeNotices {
   /** Watches exactly these shares from now on. */
   follow(shares: readonly Share[]): void;
-  /** What is not reported, as a clause. */
+  /** Describes the changes that are not reported, as a clause; undefined if there are none. */
   flaw(): string | undefined;
   stop(): void;
 }
@@ -30,8 +30,8 @@ export interface ChangeNoticesParts {
 }
 
 /**
- * The guest sets the owner of a changed file to what it is, which watchers see as a change of its attributes. That changes neither contents
- * nor times; it is a change on this host as well, which is told apart by all of them being the same as before.
+ * Creates the reports. The guest sets the owner of a changed file to its current owner, which watchers see as a change of its attributes. That
+ * changes neither contents nor times; it is a change on this host too, recognized because nothing differs from before.
  */
 export function changeNotices({ guest, clock }: ChangeNoticesParts): ChangeNotices {
   const trees = new Map<string, { share: Share; tree: TreeWatch; flaw?: string }>();
@@ -64,7 +64,7 @@ export function changeNotices({ guest, clock }: ChangeNoticesParts): ChangeNotic
     }
   }
 
-  /** The file or directory to report for a path; undefined where that has been reported, unless it is to be reported again. */
+  /** Returns the file or directory to report for a path; undefined if that has been reported, unless it is to be reported again. */
   async function targetOf(path: string, again = false): Promise<{ path: string; uid: bigint } | undefined> {
     const found = [...trees.values()].find(({ share }) => isWithin(path, share.real));
     if (found === undefined) return undefined;
@@ -129,8 +129,8 @@ export function changeNotices({ guest, clock }: ChangeNoticesParts): ChangeNotic
 }
 
 /**
- * Setting the owner takes set-user-ID bits and capabilities from programs. A symbolic link has no watchers. Anything of these is reported as
- * a change of its directory.
+ * True if setting the owner is safe and visible: it takes set-user-ID bits and capabilities from programs, and a symbolic link has no watchers. Other
+ * files are reported as a change of their directory.
  */
 async function canBeReported(path: string, facts: BigIntStats): Promise<boolean> {
   if (facts.isDirectory()) return true;
@@ -138,7 +138,7 @@ async function canBeReported(path: string, facts: BigIntStats): Promise<boolean>
   return (facts.mode & 0o111n) === 0n || !(await isProgram(path));
 }
 
-/** Whether it is in the format of programs; scripts have no capabilities. Unreadable files may be. */
+/** True for a file in the format of programs; scripts have no capabilities. An unreadable file may be one. */
 async function isProgram(path: string): Promise<boolean> {
   try {
     const file = await open(path);
@@ -153,7 +153,7 @@ async function isProgram(path: string): Promise<boolean> {
   }
 }
 
-/** A path for a line of text. */
+/** Encodes a path for a line of text. */
 function encodePath(path: string): string {
   return [...Buffer.from(path)]
     .map((byte) =>

@@ -9,14 +9,14 @@ export interface Share {
   id: string;
   /** Absolute, as users write it. */
   path: string;
-  /** The same without symbolic links. */
+  /** `path` without symbolic links. */
   real: string;
   mode: 'read-only' | 'writable' | 'writable-notify';
   /** Directories in `real` that an empty one covers in the machine, none inside another. */
   hidden: readonly string[];
 }
 
-/** A share, or why there is none, as a clause; `none`: the profile does not share it. */
+/** A share, or the reason that there is none, as a clause; `none`: the profile does not share it. */
 export type ShareChoice = Share | { path: string; missing: string } | { path: string; mode: 'none' };
 
 /** Facts that decide which directories are shared. */
@@ -30,7 +30,7 @@ export interface DirectoryFacts {
   own: readonly string[];
 }
 
-/** Each takes a device of QEMU or a connection. */
+/** Maximum number of shares: each takes a device of QEMU or a connection. */
 export const MOST_SHARES = 16;
 
 /** System paths of the guest; no directory is shared at, below or above one. */
@@ -53,12 +53,12 @@ export const GUEST_SYSTEM_PATHS: readonly string[] = [
   '/var/lib/rdctl',
   '/var/root',
 ];
-/** No directory is shared at or above one; one below is. */
+/** No directory is shared at or above one of these; one below is. */
 const GUEST_TEMPORARY_PATHS: readonly string[] = ['/tmp', '/var/tmp'];
 
 /**
- * Pure: the home directory first, then the others so that each comes after those that contain it. A directory that is not shared, or covered,
- * hides what is in it from every share.
+ * Returns the directories to share: the home directory first, then the others so that each comes after those that contain it. A directory that is not
+ * shared, or covered, hides its contents from every share. Pure.
  */
 export function directoriesToShare({ home, mounts, real, own }: DirectoryFacts): ShareChoice[] {
   const homePath = home === undefined || home === '' ? undefined : home;
@@ -92,13 +92,13 @@ export function directoriesToShare({ home, mounts, real, own }: DirectoryFacts):
     if (path === undefined)
       return { path: name, missing: problem ?? `${JSON.stringify(name)} is not an absolute path` };
     if (mode !== 'none') return choose(undefined, path, mode, path);
-    // A cover needs a directory to be on. Nothing is covered in advance.
+    // A cover needs an existing directory. Nothing is covered in advance.
     return real.has(path) ? { path, mode } : { path, missing: `${path} is not a directory, so nothing hides it` };
   });
   return [first, ...limitShares(inOrder(choices), first)];
 }
 
-/** Paths whose real paths `directoriesToShare` needs. */
+/** Collects the paths whose real paths `directoriesToShare` needs. */
 export async function directoryFacts(
   home: string | undefined,
   mounts: MachineSpec['mounts'],
@@ -117,7 +117,7 @@ export async function directoryFacts(
   };
 }
 
-/** Whether `path` is `place` or below it. */
+/** True if `path` is `place` or below it. */
 export function isWithin(path: string, place: string): boolean {
   return path === place || path.startsWith(place === '/' ? '/' : `${place}/`);
 }
@@ -127,14 +127,14 @@ function homeProblem(home: string | undefined): string | undefined {
   return posix.isAbsolute(home) ? undefined : `HOME is ${JSON.stringify(home)}, which is not an absolute path`;
 }
 
-/** The absolute path behind a name in a profile; undefined where there is none. */
+/** Returns the absolute path behind a name in a profile, or undefined if there is none. */
 function pathOf(name: string, home: string | undefined): string | undefined {
   if (name === '~' || name.startsWith('~/'))
     return home === undefined ? undefined : normalizePath(home + name.slice(1));
   return posix.isAbsolute(name) ? normalizePath(name) : undefined;
 }
 
-/** Why the directory is not shared, as a clause. */
+/** Returns the reason that the directory is not shared, as a clause, or undefined. */
 function obstacle(
   path: string,
   real: string | undefined,
@@ -167,7 +167,7 @@ function hiddenIn(real: string, places: readonly string[]): string[] {
   return [...new Set(nested.filter((place) => !nested.some((other) => other !== place && isWithin(place, other))))];
 }
 
-/** Those that are not shared keep their order, at the end. */
+/** Sorts the choices. Directories that are not shared keep their order, at the end. */
 function inOrder(choices: readonly ShareChoice[]): ShareChoice[] {
   const shares = choices.filter((choice) => 'real' in choice);
   const depth = ({ real }: Share) => real.split('/').length;
@@ -175,7 +175,7 @@ function inOrder(choices: readonly ShareChoice[]): ShareChoice[] {
   return [...shares, ...choices.filter((choice) => !('real' in choice))];
 }
 
-/** Leaves out directories that are shared already, and those beyond the limit. */
+/** Leaves out directories that are already shared, and those beyond the limit. */
 function limitShares(choices: readonly ShareChoice[], home: ShareChoice): ShareChoice[] {
   const paths = new Map<string, string>();
   if ('real' in home) paths.set(home.real, home.path);

@@ -7,12 +7,15 @@ import type { MounterParts } from './mount-types.ts';
 const LIMIT_MS = 60_000;
 
 interface Guest extends Pick<MounterParts, 'guest'> {
-  /** Its mounts. */
+  /** The mounts of the guest. */
   table: ReturnType<typeof parseMounts>;
   signal: AbortSignal;
 }
 
-/** @throws RdError `ERR_DRIVER_FAILED` when a program in the guest uses one of the directories. */
+/**
+ * Refuses to remove directories in use.
+ * @throws RdError `ERR_DRIVER_FAILED` when a program in the guest uses one of the directories.
+ */
 export async function refuseInUse(shares: readonly Share[], { guest, table, signal }: Guest): Promise<void> {
   const mounts = table.filter(({ point, type }) => type !== 'tmpfs' && shares.some(({ real }) => point === real));
   if (mounts.length === 0) return;
@@ -33,7 +36,7 @@ export async function refuseInUse(shares: readonly Share[], { guest, table, sign
   });
 }
 
-/** Output of `USERS_SCRIPT`. `program`: such as `node (pid 12)`. */
+/** Parses the output of `USERS_SCRIPT`. `program`: such as `node (pid 12)`. */
 export function parseUsers(text: string): { program: string; point: string }[] {
   return text.split('\n').flatMap((line) => {
     const [, pid, name, point] = /^(\d+) ([^\t]*)\t(.+)$/.exec(line) ?? [];

@@ -1,12 +1,12 @@
 /** Guest shell scripts for shares; all input is passed as arguments. A frozen state belongs to one version of them. */
 
-/** Exit status of the script below when the directory cannot be mounted at that path; retrying does not help. */
+/** Exit status of `PLACE_SCRIPT` when the directory cannot be mounted at that path; retrying does not help. */
 export const REFUSED = 3;
 
 /**
- * `$1`: mount point of a host directory, `$2`: its path on the host, which may lead there through links, `$3`: `guest` where the mount point is
- * in the guest's own file system, `share` where it is in another share; `$4`: the same for the path. Creates what is missing in the guest, and
- * nothing in a share. Leaves files of the guest alone; directories and links there are those of earlier shares, or hold nothing.
+ * `$1`: mount point of a host directory, `$2`: its path on the host, which may lead there through links, `$3`: `guest` if the mount point is in the
+ * guest's own file system, `share` if it is in another share; `$4`: the same choice for the path. Creates missing directories in the guest, but not
+ * in a share. Leaves files of the guest alone; directories and links there are those of earlier shares, or hold nothing.
  */
 export const PLACE_SCRIPT = `set -eu
 umask 022
@@ -40,8 +40,8 @@ done
 `;
 
 /**
- * `$1`: a mount with everything mounted in it; the rest: stale FUSE connections to abort, so that nothing blocks on them. An sshfs that ends
- * unmounts its directory itself, perhaps just before this.
+ * `$1`: a mount to remove with everything mounted in it; the other arguments: stale FUSE connections to abort, so that nothing blocks on them. An
+ * sshfs that ends unmounts its directory itself, perhaps just before this.
  */
 export const CLEAR_SCRIPT = `set -u
 point=$1
@@ -56,7 +56,7 @@ printf '%s\\n' "$failure" >&2
 exit 1
 `;
 
-/** `$1`: a link, `$2`: where it leads. Removes the link that `PLACE_SCRIPT` made. */
+/** `$1`: a link, `$2`: its target. Removes the link that `PLACE_SCRIPT` made. */
 export const UNLINK_SCRIPT = `set -eu
 if [ -L "$1" ] && [ "$(readlink -- "$1")" = "$2" ]; then rm -f -- "$1"; fi
 `;
@@ -101,7 +101,7 @@ PROCESS: for my $process (sort { substr($a, 6) <=> substr($b, 6) } glob "/proc/[
 
 /**
  * Reads lines with the number of a user and a path whose special bytes are written as `%20`. Sets the owner of each to that user, who owns it
- * already, so that watchers notice. Follows no link, also none that has just been put there: it would lead to files of the guest.
+ * already, so that watchers notice. Follows no link, not even one that has just been put there: it would lead to files of the guest.
  */
 export const NOTICE_SCRIPT = `exec perl -e '
 use Fcntl "O_NOFOLLOW";

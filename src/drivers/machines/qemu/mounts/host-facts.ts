@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { findProgram, programPath } from '../../../../os/program.ts';
 
-/** What this host has for sharing directories. */
+/** The host's facts for sharing directories. */
 export interface HostFacts {
   /** Absolute paths; undefined for missing programs. */
   sftpServer: string | undefined;
@@ -12,14 +12,14 @@ export interface HostFacts {
   features: readonly string[];
 }
 
-/** Not in `PATH`; each distribution has its own location. */
+/** Locations of sftp-server, which is not in `PATH` and differs by distribution. */
 const SFTP_SERVERS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',
   '/usr/libexec/sftp-server',
   '/usr/lib/ssh/sftp-server',
 ];
-/** The one shipped with QEMU up to 7.2, and its successor. */
+/** The virtiofsd shipped with QEMU up to 7.2, and its successor. */
 const QEMU_VIRTIOFSD = ['/usr/lib/qemu/virtiofsd'];
 const VIRTIOFSD = ['/usr/libexec/virtiofsd', '/usr/lib/virtiofsd'];
 
@@ -48,7 +48,7 @@ async function findHelper(places: readonly string[], name: string | undefined, p
   return name === undefined ? undefined : findProgram(name, programPath(path));
 }
 
-/** Pure: features that at least one image has. */
+/** Returns features that at least one image has. Pure. */
 export function featuresOf(images: readonly { features?: readonly string[] }[]): string[] {
   return [...new Set(images.flatMap(({ features = [] }) => features))];
 }

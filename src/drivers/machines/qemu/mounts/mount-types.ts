@@ -32,7 +32,7 @@ export interface MounterParts {
   logFile: string;
   environment: Readonly<Record<string, string>>;
   confine: Confine;
-  /** Port of 127.0.0.1 that leads to the guest's ssh. */
+  /** Returns the port of 127.0.0.1 that leads to the guest's ssh. */
   port(): Promise<number>;
 }
 
@@ -49,13 +49,16 @@ export interface Mounter {
   readonly type: MountType;
   /** Features that the guest image must have. */
   readonly feature?: string;
-  /** Pure: why the host or its images do not support it, as a clause; undefined when they do. */
+  /** Returns the reason that the host or its images do not support the type, as a clause; undefined if they do. Pure. */
   obstacle(facts: HostFacts): string | undefined;
-  /** `on this host`: a host program that must run before QEMU; `into the guest`: one that mounts; else none. */
+  /**
+   * The programs of this host that the type needs. `on this host`: one that must run before QEMU; `into the guest`: one that mounts; absent if there
+   * is none.
+   */
   readonly daemon?: 'on this host' | 'into the guest';
-  /** Whether QEMU can save its state: `unmounted`, only while nothing is mounted in the guest. */
+  /** When QEMU can save its state. `unmounted`: only while nothing is mounted in the guest. */
   readonly migration: 'free' | 'unmounted' | 'blocked';
-  /** Pure: the QEMU arguments for all shares, of which there is at least one. */
+  /** Returns the QEMU arguments for all shares, of which there is at least one. Pure. */
   qemuArguments(shares: readonly Share[], spec: MachineSpec, places: QemuPlaces): string[];
   /** Starts the host program and waits until QEMU can use it. */
   begin?(work: MountWork): Promise<void>;
@@ -63,12 +66,12 @@ export interface Mounter {
   mount(work: MountWork): Promise<void>;
 }
 
-/** Name of a share for QEMU and the guest. */
+/** Returns the name of a share for QEMU and the guest. */
 function tagOf({ id }: Share): string {
   return `rdctl-${id}`;
 }
 
-/** Refuses writes in the guest as well, with the error that programs expect. */
+/** Returns the mount option that also refuses writes in the guest, with the error that programs expect. */
 function accessOption({ mode }: Share): 'ro' | 'rw' {
   return mode === 'read-only' ? 'ro' : 'rw';
 }
@@ -108,7 +111,7 @@ const nineP: Mounter = {
 const TYPE = 'fuse.sshfs';
 const MOUNT_MS = 60_000;
 const POLL_MS = 200;
-/** Attribute cache in seconds: a change on the host must show in the guest. */
+/** Attribute cache in seconds: a change on the host must soon show in the guest. */
 const CACHE_S = 1;
 /** sshfs versions with this option otherwise refuse links that lead out of the mounted directory. */
 const SYMLINKS_OPTION = 'no_contain_symlinks';
@@ -166,7 +169,7 @@ interface ServingWait {
   isReady(): Promise<boolean>;
   limitMs: number;
   pollMs: number;
-  /** `ended`: the program has exited; else the time is up. */
+  /** Returns the message of the failure. `ended`: the program has exited; otherwise the time is up. */
   failure(ended: boolean): string;
   advice: string;
 }
@@ -216,7 +219,7 @@ const virtiofs: Mounter = {
     const { socket, daemon } = sharePlaces(places, share.id);
     await rm(socket, { force: true });
     const command = virtiofsdCommand(facts, share, socket);
-    // That of root has a sandbox of its own, which shows it the directory only.
+    // The virtiofsd of root has a sandbox of its own, which shows it the directory only.
     const wrapper = facts.isRoot
       ? {}
       : await confine.wrap(command.argv, { writes: [places.run], shares: [share] }, 'daemon');
@@ -245,15 +248,15 @@ const virtiofs: Mounter = {
 const READ_ONLY_SCRIPT = 'set -e; mount --bind -- "$1" "$1"; mount -o remount,bind,ro -- "$1"; shift; exec "$@"';
 
 /**
- * Pure. The C and the Rust virtiofsd take different options. `within`: a wrapper for a read-only share, because not every release has an option
- * for it. Without root only the guest refuses writes.
+ * Returns the command of virtiofsd. The C and the Rust program take different options. `within`: a wrapper for a read-only share, because not every
+ * release has an option for it. Without root only the guest refuses writes. Pure.
  */
 export function virtiofsdCommand({ virtiofsd, isRoot }: HostFacts, { real, mode }: Share, socket: string) {
   const program = virtiofsd?.path ?? 'virtiofsd';
   const readOnly = ['unshare', '--mount', 'sh', '-c', READ_ONLY_SCRIPT, 'sh', real];
   const wrapper = mode === 'read-only' && isRoot ? { within: readOnly } : {};
   if (virtiofsd?.dialect === 'rust') {
-    // Only root can confine it to the directory; without that it still follows no link out of it.
+    // Only root can confine virtiofsd to the directory; without that it still follows no link out of it.
     const sandbox = isRoot ? 'namespace' : 'none';
     const options = [`--socket-path=${socket}`, `--shared-dir=${real}`, `--sandbox=${sandbox}`, '--announce-submounts'];
     return { argv: [program, ...options], ...wrapper };
@@ -271,7 +274,7 @@ export const MOUNTERS: Readonly<Record<MountType, Mounter>> = {
   virtiofs,
 };
 
-/** Pure: the image feature that a mount type requires, if any. */
+/** Returns the image feature that a mount type requires, if any. Pure. */
 export function featureFor({ mount }: Pick<MachineSpec, 'mount'>): string | undefined {
   return isMountType(mount.type) ? MOUNTERS[mount.type].feature : undefined;
 }

@@ -48,44 +48,44 @@ interface MountsObservation {
   shared: SharedDirectories;
   /** `mounts` of the spec that the machine runs with. */
   asked: MachineSpec['mounts'];
-  /** What is missing and `mount` restores, as a clause. */
+  /** A missing part that `mount` restores, as a clause. */
   repair?: string;
-  /** What only a restart restores, as a clause. */
+  /** A problem that only a restart solves, as a clause. */
   broken?: string;
-  /** What is degraded, as a clause. */
+  /** A degradation, as a clause. */
   flaw?: string;
 }
 
 /** Directories of this host in one machine. */
 export interface GuestMounts {
   /**
-   * Before QEMU starts: chooses what to share, starts what the host needs for it, and returns the QEMU arguments. Where sharing is
+   * Called before QEMU starts: chooses the directories to share, starts the host programs for them, and returns the QEMU arguments. If sharing is
    * unsupported, the machine starts without it and reports that.
    */
   begin(spec: MachineSpec, signal: AbortSignal): Promise<string[]>;
-  /** In a guest that responds: mounts what is not mounted. Idempotent. Clears stale mounts first. A failure does not prevent the others. */
+  /** Mounts missing directories in a guest that responds. Idempotent. Clears stale mounts first. A failure does not prevent the others. */
   mount(spec: MachineSpec, signal: AbortSignal): Promise<void>;
   /**
-   * Changes the directories of a running guest to those of the spec, and mounts what is not mounted. Idempotent.
-   * @throws RdError `ERR_DRIVER_FAILED` for a directory in use that would go away or change, before anything has changed; and as `mount`.
+   * Changes the directories of a running guest to those of the spec, and mounts missing ones. Idempotent.
+   * @throws RdError `ERR_DRIVER_FAILED` for a directory in use that would go away or change, before anything has changed; and the errors of `mount`.
    */
   change(spec: MachineSpec, signal: AbortSignal): Promise<void>;
-  /** Unmounts everything in the guest before a state is saved. `mount` restores it, also after a resume. */
+  /** Unmounts everything in the guest before a state is saved. `mount` restores it, even after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
   observe(): Promise<MountsObservation>;
-  /** Directories that QEMU itself opens for the guest. */
+  /** Returns the directories that QEMU itself opens for the guest. */
   opened(): Promise<Share[]>;
-  /** Records of programs of this host that hold a connection of their own to the guest's ssh. */
+  /** Returns the records of programs of this host that hold a connection of their own to the guest's ssh. */
   connections(): Promise<string[]>;
-  /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
+  /** Returns the reason that a running machine cannot save its state, even unmounted, as a clause, or undefined if it can. */
   blocksMigration(): Promise<string | undefined>;
-  /** After QEMU has ended: stops its helpers on this host. */
+  /** Called after QEMU has ended: stops its helpers on this host. */
   end(signal: AbortSignal): Promise<void>;
 }
 
 const NOTHING: MountsRecord = { asked: {}, directories: [] };
 
-/** Whether the directories of a running machine can change without a restart: with other types they are devices of QEMU. */
+/** True if the directories of a running machine can change without a restart: with other types they are devices of QEMU. */
 export function changesLive({ mount }: Pick<MachineSpec, 'mount'>): boolean {
   return isMountType(mount.type) && MOUNTERS[mount.type].daemon === 'into the guest';
 }
@@ -164,7 +164,10 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     return exitCode === REFUSED ? stdout.trim() : undefined;
   }
 
-  /** @returns whether it is mounted. */
+  /**
+   * Mounts a share.
+   * @returns true if it is mounted.
+   */
   async function mountShare(
     share: MountRecord,
     spec: MachineSpec,
@@ -207,7 +210,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     const found = await facts();
     const failures: { share: Share; error: unknown }[] = [];
     for (const share of affected) {
-      // A directory in one that is not mounted would be in the way of it later.
+      // A directory inside an unmounted share would be in the way of that share later.
       if (failures.some(({ share: outer }) => isWithin(share.real, outer.real))) continue;
       try {
         await mountShare(share, spec, found, signal);

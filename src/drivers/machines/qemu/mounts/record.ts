@@ -6,20 +6,20 @@ import { isMountType, type MountType } from './mount-types.ts';
 
 /** A share of a machine. */
 export interface MountRecord extends Share {
-  /** Whether it has been mounted since the guest started. */
+  /** True if it has been mounted since the guest started. */
   mounted: boolean;
 }
 
-/** What became of a directory: as `ShareChoice`. */
+/** The outcome for a directory: a share with its record, or the reason that there is none. */
 export type DirectoryRecord = MountRecord | Exclude<ShareChoice, Share>;
 
-/** What a machine was started with, whatever a newer service finds: devices stay fixed. */
+/** The directories that a machine was started with, whatever a newer service finds: devices stay fixed. */
 export interface MountsRecord {
-  /** Absent where nothing is shared. */
+  /** Absent if nothing is shared. */
   type?: MountType;
   /** The part of the spec that it was made from. */
   asked: MachineSpec['mounts'];
-  /** As `directoriesToShare`. */
+  /** In the order of `directoriesToShare`. */
   directories: readonly DirectoryRecord[];
 }
 
@@ -27,7 +27,7 @@ export function isShared(directory: DirectoryRecord): directory is MountRecord {
   return 'real' in directory;
 }
 
-/** Undefined when there is none or it cannot be parsed. */
+/** Reads the record. Undefined when there is none or it cannot be parsed. */
 export async function readMountsRecord(file: string): Promise<MountsRecord | undefined> {
   const text = await readIfThere(file);
   const value = text === undefined ? undefined : parseJson(text);
@@ -57,7 +57,7 @@ function parseDirectory({ id, path, real, mode, hidden, mounted, missing }: Json
   return { id, path, real, mode, hidden: places, mounted: mounted === true };
 }
 
-/** A release that only shared the home directory wrote it without a list. */
+/** Converts the record of a release that only shared the home directory, which has no list. */
 function ofOlderRelease({ type, missing, ...rest }: JsonObject): MountsRecord | undefined {
   if (typeof missing === 'string') return { asked: {}, directories: [{ path: '~', missing }] };
   const home = parseDirectory({ ...rest, id: 'home', mode: 'writable' });

@@ -15,7 +15,7 @@ function isSameShare(one: Share, other: Share): boolean {
   return isDeepStrictEqual(members(one), members(other));
 }
 
-/** Shares that go away or change when these directories come next, and those in them, which have to be mounted again. */
+/** Returns the shares that go away or change when these directories come next, and those in them, which have to be mounted again. */
 export function leavingShares(shares: readonly MountRecord[], next: readonly DirectoryRecord[]): MountRecord[] {
   const stays = (share: MountRecord) => next.some((other) => isShared(other) && isSameShare(share, other));
   return withInner(
@@ -24,7 +24,7 @@ export function leavingShares(shares: readonly MountRecord[], next: readonly Dir
   );
 }
 
-/** The directories, marked as mounted where a share that stays is. */
+/** Returns the directories, marked as mounted if a share that stays is. */
 export function withMounted(
   directories: readonly DirectoryRecord[],
   staying: readonly MountRecord[],
@@ -36,12 +36,12 @@ export function withMounted(
   );
 }
 
-/** The chosen ones and those in them, in the order of `shares`. */
+/** Returns the chosen shares and those in them, in the order of `shares`. */
 export function withInner(chosen: readonly Share[], shares: readonly MountRecord[]): MountRecord[] {
   return shares.filter(({ real }) => chosen.some((outer) => isWithin(real, outer.real)));
 }
 
-/** Shares whose changes on this host are reported. Directories in them that are shares of their own are left out. */
+/** Returns the shares whose changes on this host are reported. Directories in them that are shares of their own are left out. */
 export function notifying(shares: readonly MountRecord[]): Share[] {
   return shares.flatMap((share) => {
     if (share.mode !== 'writable-notify') return [];
@@ -50,7 +50,7 @@ export function notifying(shares: readonly MountRecord[]): Share[] {
   });
 }
 
-/** Whether a path of a share is in the guest's own file system or in another share. */
+/** Tells if a path of a share is in the guest's own file system or in another share. */
 export function placeOf(path: string, share: Share, shares: readonly Share[]): 'guest' | 'share' {
   const isInOther = shares.some(
     (other) => other.id !== share.id && (isWithin(path, other.real) || isWithin(path, other.path)),
@@ -58,13 +58,13 @@ export function placeOf(path: string, share: Share, shares: readonly Share[]): '
   return isInOther ? 'share' : 'guest';
 }
 
-/** Those that QEMU itself opens for the guest. */
+/** Returns the shares that QEMU itself opens for the guest. */
 export function openedByQemu(record: MountsRecord | undefined): Share[] {
   const isDevice = record?.type !== undefined && MOUNTERS[record.type].daemon === undefined;
   return isDevice ? record.directories.filter(isShared) : [];
 }
 
-/** The first is the home directory. */
+/** Returns the shared directories; the first is the home directory. */
 export function sharedDirectories({ type, directories }: MountsRecord): SharedDirectories {
   const by = type ?? '';
   const mounts = directories.map((directory): SharedDirectory => {

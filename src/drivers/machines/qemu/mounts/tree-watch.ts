@@ -3,9 +3,9 @@ import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { isWithin } from './directories.ts';
 
-/** Each takes an inotify watch of the user. */
+/** Maximum number of directories: each takes an inotify watch of the user. */
 const MOST_DIRECTORIES = 8_192;
-/** Large, and never edited by hand. */
+/** Directories that are large and never edited by hand. */
 const SKIPPED: ReadonlySet<string> = new Set(['node_modules', '.git']);
 
 export interface TreeWatchOptions {
@@ -13,23 +13,23 @@ export interface TreeWatchOptions {
   root: string;
   /** Directories in it that are left out, with everything in them. */
   hidden: readonly string[];
-  /** Something at this path may have been created, changed or deleted. */
+  /** Called when a file at this path may have been created, changed or deleted. */
   changed(path: string): void;
-  /** Not everything is watched, as a clause. */
+  /** Called if some directories are not watched, with the reason as a clause. */
   failed(why: string): void;
   most?: number;
 }
 
 /** Watches of a directory and those in it, without following links. */
 export interface TreeWatch {
-  /** Watches a directory that has appeared, and what is in it. */
+  /** Watches a directory that has appeared, and the directories in it. */
   add(directory: string): Promise<void>;
   /** Forgets a directory that is gone. */
   remove(directory: string): void;
   close(): void;
 }
 
-/** Does not keep the process running. */
+/** Starts to watch a tree. Does not keep the process running. */
 export function watchTree(options: TreeWatchOptions): TreeWatch {
   const { root, hidden, changed, failed, most = MOST_DIRECTORIES } = options;
   const watchers = new Map<string, FSWatcher>();

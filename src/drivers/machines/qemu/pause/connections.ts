@@ -4,11 +4,11 @@ import { RdError } from '../../../../errors.ts';
 /** A place that clients connect to: a socket path, or a port of the loopback interface. */
 export type Door = string | number;
 
-/** Where clients of a machine connect to. */
+/** The places that clients of a machine connect to. */
 export interface Doors {
   /** Paths of sockets. ssh binds its control socket at the path, a dot and random letters, and renames it. */
   sockets: ReadonlySet<string>;
-  /** TCP ports, and the addresses of this host that they are open on. */
+  /** TCP ports, with the addresses of this host that they are open on. */
   ports: ReadonlyMap<number, 'loopback' | 'all'>;
 }
 
@@ -22,7 +22,7 @@ export interface SocketTables {
 
 /** SS_CONNECTING is the server's end of a connection that was not accepted yet; SS_CONNECTED follows. */
 const UNIX_LINE = /^[0-9a-f]+: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} 0001 (02|03) +\d+ (\/.*)$/gim;
-/** ssh adds it to the path of its control socket. */
+/** Suffix that ssh adds to the path of its control socket. */
 const SSH_SUFFIX = /\.[0-9A-Za-z]{16}$/;
 /** Local address and port, remote address and port, and the state. */
 const TCP_LINE = /^ *\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]{2}) /gm;
@@ -35,7 +35,7 @@ const LOOPBACK: ReadonlySet<string> = new Set([
   '0000000000000000FFFF00000100007F',
 ]);
 
-/** Pure. The connections at each door, accepted or waiting for that: the servers' ends, because only those show it. */
+/** Returns the connections at each door, accepted or waiting for that. Only the servers' ends count, because only those show the door. Pure. */
 export function connectionsAt({ sockets, ports }: Doors, { unix, tcp }: SocketTables): Map<Door, number> {
   const found = new Map<Door, number>();
   const count = (door: Door) => void found.set(door, (found.get(door) ?? 0) + 1);
@@ -51,7 +51,7 @@ export function connectionsAt({ sockets, ports }: Doors, { unix, tcp }: SocketTa
   return found;
 }
 
-/** Pure. The first door that has more connections than these; undefined where none has. */
+/** Returns the first door that has more connections than these, or undefined. Pure. */
 export function doorInUse(found: ReadonlyMap<Door, number>, own: ReadonlyMap<Door, number>): Door | undefined {
   return [...found].find(([door, count]) => count > (own.get(door) ?? 0))?.[0];
 }
@@ -68,8 +68,8 @@ export async function readSocketTables(): Promise<SocketTables> {
 }
 
 /**
- * Numbers of this host that change with every connection, as text. Reading the tables of TCP takes milliseconds even when they are short,
- * and this takes microseconds.
+ * Returns numbers of this host that change with every connection, as text. Reading the tables of TCP takes milliseconds even when they are short, and
+ * this takes microseconds.
  */
 export async function readSocketCounts(): Promise<string> {
   return table('/proc/net/sockstat');

@@ -22,19 +22,19 @@ export interface GuestPauseParts {
   mounts: Pick<GuestMounts, 'connections'>;
   ports: Pick<PortForwarder, 'published'>;
   lines: Pick<Lifelines, 'held'>;
-  /** As `ConnectionParts.port`. */
+  /** Returns the port of 127.0.0.1 that leads to the guest's ssh. */
   port(): Promise<number>;
-  /** The machine is on and has booted. */
+  /** True if the machine is on and has booted. */
   isUp(): Promise<boolean>;
-  /** See `PausedParts`. */
+  /** Returns the last start of an emulated machine; undefined for others. */
   emulatedStart: PausedParts['emulatedStart'];
   clock: Clock;
   log: DriverContext['log'];
 }
 
 /**
- * Pauses one machine. QEMU halts the guest. The ssh connections to it are halted as well: they would end after forty seconds without a
- * response, and the mounted home directory with them. A halted ssh still listens: the kernel queues what connects to it, and nobody has to
+ * Returns the operations that pause one machine. QEMU halts the guest. The ssh connections to it are halted too: they would end after forty seconds
+ * without a response, and the mounted home directory with them. A halted ssh still listens: the kernel queues connections to it, and clients need not
  * know that it is paused.
  */
 export function guestPause(parts: GuestPauseParts): PausedParts {
@@ -45,7 +45,7 @@ export function guestPause(parts: GuestPauseParts): PausedParts {
     for (const record of await connectionRecords()) await signalDaemon(record, signal);
   }
 
-  /** Records of the programs of this host that hold a connection to the guest's ssh. */
+  /** Returns the records of the programs of this host that hold a connection to the guest's ssh. */
   async function connectionRecords(): Promise<string[]> {
     return [places.sshRecord, ...(await mounts.connections())];
   }
@@ -59,7 +59,7 @@ export function guestPause(parts: GuestPauseParts): PausedParts {
     try {
       await monitor.use(async (qmp) => {
         await qmp.execute('cont', undefined, { signal });
-        // Its last report is as old as the pause, and what the machine can do live depends on it.
+        // The last report stays as old as the pause, and the live limits of the machine depend on it.
         await requestStatistics(qmp, signal);
       }, signal);
     } finally {

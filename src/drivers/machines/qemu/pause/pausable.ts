@@ -19,7 +19,7 @@ interface Parts {
 }
 
 /**
- * A machine that is paused when nobody uses it, and woken before any work in it. A cluster keeps it awake. `isUp`: the machine is on and has
+ * Wraps a machine that is paused when nobody uses it, and woken before any work in it. A cluster keeps it awake. `isUp`: the machine is on and has
  * booted.
  */
 export function pausable({ machine, engines, cluster }: Parts, pauses: Pauses, isUp: () => Promise<boolean>): Parts {
@@ -41,7 +41,7 @@ export function pausable({ machine, engines, cluster }: Parts, pauses: Pauses, i
   };
 }
 
-/** Milliseconds without use after which a machine in this state is paused; 0: never. */
+/** Returns the milliseconds without use after which a machine in this state is paused; 0: never. */
 function limitMs(status: MachineStatus): number {
   return status.state === 'on' && status.repair === undefined ? status.spec.pauseAfterMinutes * 60_000 : 0;
 }

@@ -5,26 +5,26 @@ import { slowness } from '../slowness.ts';
 import { type Door, doorInUse } from './connections.ts';
 import { idleness } from './idleness.ts';
 
-/** What the pauses do to one machine, and what they ask about it. */
+/** The operations and facts of one machine that pauses need. */
 export interface PausedParts {
   /** Halts the guest and the programs of this host that would notice that it does not respond. Undoes that on failure. */
   pause(signal: AbortSignal): Promise<void>;
-  /** The opposite. Idempotent; as much as possible of it. */
+  /** Continues the guest and those programs, as far as possible. Idempotent. */
   wake(signal: AbortSignal): Promise<void>;
   /** Wakes a guest that an earlier process left paused. */
   wakeAbandoned(signal: AbortSignal): Promise<void>;
-  /** Connections of clients and of this service, by door. */
+  /** Returns the connections of clients and of this service, by door. */
   connections(): Promise<ReadonlyMap<Door, number>>;
-  /** How many of them are this service's own. */
+  /** Returns the number of this service's own connections, by door. */
   own(): Promise<ReadonlyMap<Door, number>>;
-  /** A text that changes with every connection, and is cheap to read. */
+  /** Returns a text that changes with every connection, and is cheap to read. */
   connectionCounts(): Promise<string>;
-  /** Processor time that QEMU has used, in milliseconds; undefined when it does not run. */
+  /** Returns the processor time that QEMU has used, in milliseconds; undefined when it does not run. */
   cpuMs(): Promise<number | undefined>;
-  /** How it was started, if it is emulated. */
+  /** Returns the last start of an emulated machine; undefined for others. */
   emulatedStart(): Promise<MachineStart | undefined>;
   clock: Clock;
-  /** RFC 3339. */
+  /** Returns the current time, RFC 3339. */
   now(): string;
   log: DriverContext['log'];
 }
@@ -43,41 +43,41 @@ export interface PausedParts {
  */
 export interface Pauses {
   current(): MachinePause | undefined;
-  /** Does work that needs the guest, which counts as use: wakes it first, and it is not paused meanwhile. */
+  /** Does work that needs the guest and counts as use: wakes the guest first, and keeps it awake meanwhile. */
   awake<T>(work: () => Promise<T>): Promise<T>;
-  /** Observes, which is no use: a paused guest stays paused, and `whilePaused` replaces the observation. */
+  /** Observes without counting as use: a paused guest stays paused, and `whilePaused` replaces the observation. */
   observe<T>(work: () => Promise<T>, whilePaused: () => Promise<T>): Promise<T>;
-  /** Milliseconds without use after which it is paused; 0: never. */
+  /** Sets the milliseconds without use after which the machine is paused; 0: never. */
   setLimit(ms: number): void;
   wake(): Promise<void>;
-  /** Wakes it and pauses it no more, until an observation sets the limit again: without this process, nothing would wake it. */
+  /** Wakes the machine and stops pausing it until an observation sets the limit again: without this process, nothing would wake it. */
   release(): Promise<void>;
 }
 
-/** From the last work in the guest to the check whether it is used: connections of our own take a moment to close. */
+/** Milliseconds from the last work in the guest to the check for use: connections of our own take a moment to close. */
 const SETTLE_MS = 2_000;
-/** Interval between looks for the first connection, and between those that read everything. */
+/** Milliseconds between checks for the first connection, and between those that read everything. */
 const POLL_MS = 200;
 const FULL_POLL_MS = 5_000;
-/** Limit of a transition. A guest that does not respond by then is repaired or restarted as any other. */
+/** Milliseconds for a transition. A guest that does not respond by then is repaired or restarted as any other. */
 const LIMIT_MS = 20_000;
 
 export function guestPauses(parts: PausedParts): Pauses {
   const { clock, log } = parts;
   let idle = idleness();
   let limitMs = 0;
-  /** Work in the guest, observations included. */
+  /** Count of work in the guest, including observations. */
   let working = 0;
   let paused: (MachinePause & { end: AbortController }) | undefined;
-  /** A pause or a wake that is being made. */
+  /** A pause or a wake in progress. */
   let transition: Promise<void> | undefined;
   let nextCheck: AbortController | undefined;
   let adoption: Promise<void> | undefined;
 
-  /** Once, before anything else. */
+  /** Wakes a guest that an earlier process left paused; once, before anything else. */
   function adopt(): Promise<void> {
     adoption ??= parts.wakeAbandoned(AbortSignal.timeout(LIMIT_MS)).catch((error: unknown) => {
-      // What is wrong with the machine shows in its observation.
+      // The problem of the machine shows in its observation.
       log('warn', 'the machine could not be woken', { why: messageOf(error) });
     });
     return adoption;
@@ -120,9 +120,9 @@ export function guestPauses(parts: PausedParts): Pauses {
     const looks = [parts.connections(), parts.own(), parts.emulatedStart()] as const;
     const [connections, own, started] = await Promise.all(looks);
     const connected = doorInUse(connections, own) !== undefined;
-    // What an idle emulated guest does takes longer as well where its start did.
+    // Background work of an idle emulated guest takes longer if its start did.
     const idleMs = idle.add({ at: clock.now(), cpuMs: cpuMs / slowness(started), connected }, limitMs);
-    // Work that began meanwhile aborts the check.
+    // Work that has begun in the meantime aborts the check.
     if (signal.aborted || limitMs === 0 || idleMs < limitMs) return;
     await beginTransition(() => pause(own));
   }
@@ -135,7 +135,7 @@ export function guestPauses(parts: PausedParts): Pauses {
     void wakeAtConnection(own, end.signal);
   }
 
-  /** Also finds the connections that were made while the guest was being halted. */
+  /** Wakes the guest at a connection, including those made while it was being halted. */
   async function wakeAtConnection(own: ReadonlyMap<Door, number>, signal: AbortSignal): Promise<void> {
     let counts: string | undefined;
     let fullAt = 0;
@@ -168,7 +168,7 @@ export function guestPauses(parts: PausedParts): Pauses {
     await beginTransition(async () => {
       await parts.wake(AbortSignal.timeout(LIMIT_MS)).then(
         () => log('info', 'the machine is awake', { ms: Math.round(clock.now() - begin) }),
-        // What is wrong with it shows in the next observation, which repairs it.
+        // The problem of the machine shows in the next observation, which repairs it.
         (error: unknown) => log('warn', 'the machine could not be woken', { why: messageOf(error) }),
       );
       paused = undefined;

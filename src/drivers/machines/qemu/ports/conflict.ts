@@ -5,7 +5,7 @@ import { portHolders } from '../../../../os/port-holder.ts';
 import type { Binding, Port } from './forwards.ts';
 import { HOST_ADDRESSES } from './routes.ts';
 
-/** Why a port of this host is unavailable, as a clause; undefined when it is free. */
+/** Returns the reason that a port of this host is unavailable, as a clause, or undefined if it is free. */
 export type PortConflict = (at: Port & { binding?: Binding }) => Promise<string | undefined>;
 
 /** Names the program that uses the port, if the system shows it to this user. */

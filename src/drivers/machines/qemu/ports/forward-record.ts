@@ -7,16 +7,22 @@ import type { GuestAddress } from './rules.ts';
 
 /** Records the forwards of a service for the next one: neither ssh nor QEMU reports which are ours. */
 export interface ForwardRecord {
-  /** Empty when the file is missing or cannot be parsed. */
+  /** Returns the recorded forwards; empty when the file is missing or cannot be parsed. */
   read(): Promise<Forward[]>;
-  /** @throws RdError `ERR_IO`. */
+  /**
+   * Replaces the recorded forwards.
+   * @throws RdError `ERR_IO`.
+   */
   write(forwards: readonly Forward[]): Promise<void>;
   remove(): Promise<void>;
 }
 
 const ADDRESSES: readonly unknown[] = [GUEST_ADDRESS, '0.0.0.0', '::', '127.0.0.1', '::1'] satisfies GuestAddress[];
 
-/** @param file in the machine's runtime directory. */
+/**
+ * Opens the record.
+ * @param file in the machine's runtime directory.
+ */
 export function forwardRecord(file: string): ForwardRecord {
   let written = '';
   return {
@@ -45,7 +51,7 @@ export function forwardRecord(file: string): ForwardRecord {
   };
 }
 
-/** A recorded forward is unproven: it may no longer exist. */
+/** Parses a recorded forward as unproven, because it may no longer exist. */
 function parseForward(value: unknown): Forward[] {
   if (!isObject(value)) return [];
   const { protocol = 'tcp', port, way, address, binding = 'loopback' } = value;

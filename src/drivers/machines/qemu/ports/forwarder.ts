@@ -16,7 +16,7 @@ export type ClaimPort = (port: number) => Promise<() => void>;
 
 /** Forwards a host port for each port that a guest program listens on or rules of the guest publish. An unavailable port is reported, never an error. */
 export interface PortForwarder {
-  /** Called when an observation finds a responsive guest: starts the watch, sets the method, and tries again what failed. */
+  /** Called when an observation finds a responsive guest: starts the watch, sets the method, and retries failed forwards. */
   watch(method: ForwardMethod): void;
   /** Moves the forwards to this method. @returns once they have moved. */
   switchTo(method: ForwardMethod): Promise<void>;
@@ -24,7 +24,7 @@ export interface PortForwarder {
   published(): PublishedPort[];
   /** Stops the watch; forwards stay. */
   release(): Promise<void>;
-  /** The machine stops, and all forwards with it. */
+  /** Called when the machine stops, and all forwards with it. */
   forget(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export interface PortForwarderParts {
 
 /** Ports reserved by the guest itself: ssh and internal Kubernetes components. The API server is forwarded on request. */
 const OWN_TCP_PORTS = [22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259];
-/** DHCP, and the networks of Kubernetes and Docker between nodes. */
+/** Ports of DHCP, and of the networks of Kubernetes and Docker between nodes. */
 const OWN_UDP_PORTS = [68, 546, 4789, 8472];
 const OWN_PORTS: ReadonlySet<PortKey> = new Set([
   ...OWN_TCP_PORTS.map((port) => keyOf({ protocol: 'tcp', port })),
@@ -52,15 +52,15 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const forwards = new Map<PortKey, Forward>();
   /** Sockets to forward, from the last report; undefined while the watch is down. */
   let listening: Listening[] | undefined;
-  /** The last report. */
+  /** Sockets in the last report. */
   let reported: Listening[] = [];
-  /** Ports of packet filter rules, from the last report of those. */
+  /** Ports in the last report of packet filter rules. */
   let published: Listening[] = [];
   let wanted: ReadonlyMap<PortKey, Target> = new Map();
   let method: ForwardMethod = { route: 'ssh', binding: 'loopback' };
   let isRecordRead = false;
   let isOverLimit = false;
-  /** Counts connections: forwards of an earlier one may be gone. */
+  /** Counts connections: forwards of an earlier one may no longer exist. */
   let connection = 0;
   let end = new AbortController();
   const queue = new SerialQueue();

@@ -1,17 +1,17 @@
 import { GUEST_ADDRESS } from '../arguments.ts';
 import type { GuestAddress, Listening, Protocol } from './rules.ts';
 
-/** How a guest port is forwarded: over the ssh connection, or by QEMU's user-mode network. */
+/** The route of a forwarded guest port: over the ssh connection, or by QEMU's user-mode network. */
 export type ForwardRoute = 'ssh' | 'qemu';
 
 /** Addresses of this host that a forward listens on: those of the loopback interface, or all of them. */
 export type Binding = 'loopback' | 'all';
 
-/** How ports are forwarded. */
+/** The route and addresses of forwards. */
 export interface ForwardMethod {
-  /** For TCP. */
+  /** Route for TCP. */
   route: ForwardRoute;
-  /** Of ports that are open to others in the guest; the rest are forwarded from the loopback interface. */
+  /** Addresses for ports that are open to others in the guest; the rest are forwarded from the loopback interface. */
   binding: Binding;
 }
 
@@ -38,7 +38,7 @@ export type Forward = Target &
 /** Addresses of this host that a forward listens on. */
 export type HostAddress = '127.0.0.1' | '::1' | '0.0.0.0' | '::';
 
-/** In this order. */
+/** Changes, applied in this order. */
 interface Changes {
   close: Forward[];
   open: Target[];
@@ -49,7 +49,7 @@ export const keyOf = ({ protocol, port }: Port): PortKey => `${protocol} ${port}
 
 /** Interval between retries of an unavailable port. */
 export const RETRY_MS = 5_000;
-/** Limits how many host ports a guest can claim. */
+/** Maximum number of host ports that a guest can claim. */
 export const MAX_FORWARDS = 1_000;
 /**
  * Rules first: they apply before a socket is reached, which may only reserve the port. Then widest first: of two programs on one port, the
@@ -57,7 +57,7 @@ export const MAX_FORWARDS = 1_000;
  */
 const ADDRESS_ORDER: readonly GuestAddress[] = [GUEST_ADDRESS, '0.0.0.0', '::', '127.0.0.1', '::1'];
 
-/** The ports that should be reachable, lowest first, each with its address and forward. */
+/** Returns the ports that should be reachable, lowest first, each with its address and forward. */
 export function wantedPorts(
   listening: readonly Listening[],
   isOwn: (port: Port) => boolean,
@@ -88,7 +88,7 @@ export function isLoopback(address: GuestAddress): boolean {
   return address === '127.0.0.1' || address === '::1';
 }
 
-/** Pure. The removals and additions after which exactly the wanted ports are forwarded. `now` in the milliseconds of `Forward.at`. */
+/** Returns the removals and additions after which exactly the wanted ports are forwarded. `now` in the milliseconds of `Forward.at`. Pure. */
 export function changes(
   wanted: ReadonlyMap<PortKey, Target>,
   current: ReadonlyMap<PortKey, Forward>,

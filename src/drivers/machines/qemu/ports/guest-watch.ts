@@ -5,15 +5,15 @@ import { parseWatchLine, WATCH_SCRIPT, type WatchLine } from './watch.ts';
 
 /** The guest program that reports listening sockets. */
 export interface PortWatch {
-  /** Starts it unless it runs. */
+  /** Starts the program unless it runs. */
   begin(): void;
-  /** Stops it; no reports follow once this returns. */
+  /** Stops the program; no reports follow once this returns. */
   end(): Promise<void>;
 }
 
-/** The next observation restarts it. */
+/** Maximum run time; the next observation restarts the program. */
 const LIMIT_MS = 24 * 3_600_000;
-/** About ten thousand sockets. */
+/** Maximum characters of a report: about ten thousand sockets. */
 const MAX_CHARACTERS = 1024 * 1024;
 
 export function portWatch(

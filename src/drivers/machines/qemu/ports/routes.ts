@@ -3,11 +3,18 @@ import type { Connection } from '../guest.ts';
 import type { Monitor, Qmp } from '../monitor.ts';
 import { type Binding, type HostAddress, isLoopback, type Target } from './forwards.ts';
 
-/** A method of forwarding a port of this host to the same port of the guest. */
+/** A route from a port of this host to the same port of the guest. */
 export interface Route {
-  /** Idempotent. @returns where it listens, IPv4 first. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
+  /**
+   * Opens a forward. Idempotent.
+   * @returns the addresses that it listens on, IPv4 first.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`.
+   */
   open(at: Target, signal: AbortSignal): Promise<readonly HostAddress[]>;
-  /** @throws RdError as above, also when there is no such forward. */
+  /**
+   * Closes a forward.
+   * @throws RdError `ERR_DRIVER_FAILED`, also when there is no such forward, `ERR_CANCELLED`.
+   */
   close(at: Target, signal: AbortSignal): Promise<void>;
 }
 
@@ -17,7 +24,7 @@ export const HOST_ADDRESSES = {
   all: { ipv4: '0.0.0.0', ipv6: '::' },
 } as const satisfies Record<Binding, Record<'ipv4' | 'ipv6', HostAddress>>;
 
-/** Over the ssh connection, which supports only TCP but also reaches the guest's loopback. */
+/** Returns the route over the ssh connection, which supports only TCP but also reaches the guest's loopback. */
 export function sshRoute(guest: Pick<Connection, 'forward'>): Route {
   const options = (version: 'ipv4' | 'ipv6', { port, address, binding }: Target) => {
     const from = bracketAddress(HOST_ADDRESSES[binding][version]);
@@ -51,7 +58,8 @@ function bracketAddress(address: string): string {
 }
 
 /**
- * Over QEMU's user-mode network, which forwards from IPv4 only; the guest sees connections from outside.
+ * Returns the route over QEMU's user-mode network, which forwards from IPv4 only; the guest sees connections from
+ * outside.
  * @param network QEMU's name for the network.
  */
 export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route {
@@ -77,7 +85,7 @@ export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route
   };
 }
 
-/** QMP has no command for this; the monitor command prints nothing on success. */
+/** Runs a monitor command, because QMP has no command for this; it prints nothing on success. */
 async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<string> {
   const answer = await qmp.execute('human-monitor-command', { 'command-line': line }, { signal });
   return typeof answer === 'string' ? answer.trim() : '';

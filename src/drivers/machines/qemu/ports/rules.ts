@@ -13,17 +13,17 @@ export interface Listening {
   protocol: Protocol;
   port: number;
   address: GuestAddress;
-  /** What published the port, where that is known: `kube-system/traefik:web`, or `container 3f0a1b2c3d4e`. */
+  /** The publisher of the port, if known: `kube-system/traefik:web`, or `container 3f0a1b2c3d4e`. */
   claimedBy?: string;
 }
 
-/** The comment of a rule, which may contain anything, apart from the rest. */
+/** Matches the comment of a rule, which may contain any text, apart from the rest. */
 const COMMENT = / --comment (?:"((?:[^"\\]|\\.)*)"|(\S+))/;
 const CLUSTER_IP_KINDS = / (?:loadbalancer|external) IP$/;
 
 /**
- * Pure. The ports that rules of `iptables-save -t nat` publish: node ports and load balancers of kube-proxy (`KUBE-NODEPORTS`,
- * `KUBE-SERVICES`) first, then those of the CNI plugin `portmap` (`CNI-HOSTPORT-DNAT`), which pods with a `hostPort` and containerd clients use.
+ * Returns the ports that rules of `iptables-save -t nat` publish: node ports and load balancers of kube-proxy (`KUBE-NODEPORTS`, `KUBE-SERVICES`)
+ * first, then those of the CNI plugin `portmap` (`CNI-HOSTPORT-DNAT`), which pods with a `hostPort` and containerd clients use. Pure.
  */
 export function publishedByRules(rules: readonly string[]): Listening[] {
   const parsed = rules.map(parseRule);
@@ -54,7 +54,7 @@ interface Rule {
   jump: string;
   protocol: Protocol | undefined;
   port: number | undefined;
-  /** Without `/32`; undefined for any. */
+  /** Address without `/32`; undefined for any. */
   destination: string | undefined;
   comment: string;
 }
@@ -75,13 +75,13 @@ function parseRule(line: string): Rule {
   };
 }
 
-/** The guest address of a host port; undefined for one that leads nowhere from here. */
+/** Returns the guest address of a host port, or undefined for one that leads nowhere from here. */
 function hostAddress(destination: string | undefined): GuestAddress | undefined {
   if (destination === undefined || destination === GUEST_ADDRESS) return GUEST_ADDRESS;
   return destination === '127.0.0.1' ? destination : undefined;
 }
 
-/** From the comment of `portmap`: `dnat name: "NETWORK" id: "ID"`; the id may have a namespace in front (`default-3f0a…`). */
+/** Returns the container in the comment of `portmap`: `dnat name: "NETWORK" id: "ID"`; the id may have a namespace in front (`default-3f0a…`). */
 function containerOf(comment: string): string | undefined {
   const id = / id: "(?:.*-)?([^"-]+)"$/.exec(comment)?.[1];
   return id === undefined ? undefined : `container ${id.slice(0, 12)}`;

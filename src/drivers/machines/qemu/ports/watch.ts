@@ -1,6 +1,6 @@
 import { type GuestAddress, type Listening, publishedByRules } from './rules.ts';
 
-/** A line of the script below: the current sockets, the ports of packet filter rules, or a heartbeat. */
+/** A line of `WATCH_SCRIPT`: the current sockets, the ports of packet filter rules, or a heartbeat. */
 export type WatchLine = { listening: Listening[] } | { published: Listening[] } | 'heartbeat';
 
 /**
@@ -64,7 +64,7 @@ const ADDRESSES: ReadonlyMap<string, GuestAddress> = new Map([
   ['0000000000000000FFFF00000100007F', '127.0.0.1'],
 ]);
 
-/** Undefined for a damaged line: a partial list would remove forwards. */
+/** Parses a line. Undefined for a damaged one: a partial list would remove forwards. */
 export function parseWatchLine(line: string): WatchLine | undefined {
   const text = line.trimEnd();
   if (text === '.') return 'heartbeat';
@@ -73,7 +73,7 @@ export function parseWatchLine(line: string): WatchLine | undefined {
   return LINE.test(text) ? { listening: parseSockets(text) } : undefined;
 }
 
-/** The sockets in the kernel's tables of TCP and UDP, `/proc/net/{tcp,tcp6,udp,udp6}`, that take connections or datagrams from anyone. */
+/** Returns the sockets in the kernel's tables of TCP and UDP, `/proc/net/{tcp,tcp6,udp,udp6}`, that take connections or datagrams from anyone. */
 export function parseSockets(text: string): Listening[] {
   const listening: Listening[] = [];
   for (const [, hex = '', port = '', state] of text.matchAll(SOCKET)) {
