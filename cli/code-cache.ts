@@ -19,9 +19,9 @@ import * as errors from '../src/errors.ts';
 
 /** Name under which chunks find the error catalog of the entry: a second copy would break `instanceof`. */
 const SHARED_ERRORS = 'rdctl:errors';
-/** Smaller sources compile faster than a cache can be read. */
+/** Bytes below which a source compiles faster than its cache can be read. */
 const SMALLEST = 24 * 1024;
-/** What a file is compared in: memory that is touched for the first time costs more than the comparison. */
+/** Buffer in which a file is compared: touching memory for the first time costs more than the comparison. */
 const PART = Buffer.allocUnsafeSlow(64 * 1024);
 
 type ChunkRequire = (id: string) => unknown;
@@ -34,15 +34,15 @@ type Chunk = (
 ) => void;
 
 /**
- * Loads `NAME.cjs`, the function that Node makes of a module, from the directory, using V8's code cache in
- * `NAME.VERSION-ARCH.cache` when there is one. A missing cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
+ * Loads `NAME.cjs`, the function that Node makes of a module, from the directory, using V8's code cache in `NAME.VERSION-ARCH.cache` if there is one.
+ * A missing cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
  */
 export function loadChunk(directory: string, name: string, require: ChunkRequire): object {
   const file = join(directory, `${name}.cjs`);
   const source = readFileSync(file);
   const run = compile(source, file, join(directory, `${name}.${process.version}-${process.arch}.cache`));
   const module = { exports: {} };
-  // Every file of a chunk asks for its parts of Node, and Node takes its time each time.
+  // Every file of a chunk requires its parts of Node, and each call takes time.
   const known = new Map<string, unknown>([[SHARED_ERRORS, errors]]);
   const shared: ChunkRequire = (id) => {
     if (!known.has(id)) known.set(id, require(id));
@@ -65,12 +65,12 @@ function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
 
 const work: (() => void)[] = [];
 
-/** One listener for all: from ten on, Node warns the user of a leak. */
+/** Runs a function on exit. One listener serves all: from ten on, Node warns the user of a leak. */
 function atExit(write: () => void): void {
   if (work.push(write) === 1) process.once('exit', () => work.forEach((each) => void each()));
 }
 
-/** Reads a cache only if it belongs to the user or root. `damaged` also for one of another source. */
+/** Reads a cache only if it belongs to the user or root. Returns `damaged` for a damaged one, and for one of another source. */
 function readCache(file: string, source: Buffer): Buffer | 'damaged' | undefined {
   try {
     if (!isOurs(statSync(dirname(file)))) return undefined;
@@ -87,8 +87,8 @@ function readCache(file: string, source: Buffer): Buffer | 'damaged' | undefined
 }
 
 /**
- * The compiled code, if it is undamaged and of this source: V8 trusts its bytes and can crash on damaged ones. A cache is the source and twice
- * the code, because comparing takes a fiftieth of the time in which Node loads what computes a checksum.
+ * Returns the compiled code if it is undamaged and of this source: V8 trusts its bytes and can crash on damaged ones. A cache is the source and twice
+ * the code, because comparing takes a fiftieth of the time in which Node loads the code for a checksum.
  */
 function verifyCode(handle: number, length: number, source: Buffer): Buffer | undefined {
   const size = (length - source.length) / 2;
@@ -107,8 +107,8 @@ function continuesWith(handle: number, expected: Buffer): boolean {
 }
 
 /**
- * A file that others can write may contain foreign code. On Windows the bits carry no information, and files inherit
- * the directory's ACL.
+ * Whether a cache is trusted. A file that others can write may contain foreign code. On Windows the bits carry no information, and files inherit the
+ * directory's ACL.
  */
 function isOurs({ uid, mode }: Stats): boolean {
   const user = process.geteuid?.();

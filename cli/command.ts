@@ -7,10 +7,10 @@ import type { Platform } from '../src/settings/field.ts';
 /** How a flag is parsed, with the literals of Rancher Desktop's `rdctl` (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {
   summary: string;
-  /** One letter. */
+  /** Short name: one letter. */
   short?: string;
   hidden?: boolean;
-  /** Operating systems whose help lists it; absent: all. It parses on the others too, and the command rejects it. */
+  /** Operating systems whose help lists the flag; all if absent. It parses on the others too, and the command rejects it. */
   platforms?: readonly Platform[];
   /** Hidden names with the same meaning. */
   aliases?: readonly string[];
@@ -18,18 +18,18 @@ export type Flag = {
   | { type: 'boolean' }
   /** `port`: from 1 to 65535; 0 counts as not given. */
   | { type: 'integer'; port?: true }
-  /** Milliseconds; written `300ms`, `10m`, `1h30m`. `any`: also none and negative ones, as the compatible tool takes them. */
+  /** Milliseconds; written `300ms`, `10m`, `1h30m`. `any` permits zero and negative ones, which the compatible tool accepts. */
   | { type: 'duration'; any?: true }
   | {
       type: 'string';
       values?: readonly string[];
-      /** Values for shell completion where they are checked elsewhere or not at all. */
+      /** Values for shell completion if they are checked elsewhere or not at all. */
       offers?: readonly string[];
       placeholder?: string;
-      /** For the output format: `yaml` is what the command prints as `json`, converted. */
+      /** Set for an output format whose `yaml` is the command's `json`, converted. */
       yamlFromJson?: true;
     }
-  /** Repeatable. */
+  /** A repeatable flag. */
   | { type: 'strings'; offers?: readonly string[]; placeholder?: string }
 );
 export type FlagTable = Readonly<Record<string, Flag>>;
@@ -54,27 +54,27 @@ export interface GivenFlag {
 
 /** The streams and terminal properties; replaced in tests. Only `cli/process.ts` touches `process`. */
 export interface Io {
-  /** Text, or the bytes of a file that is not UTF-8. */
+  /** Writes text, or the bytes of a file that is not UTF-8, to stdout. */
   out(data: string | Uint8Array): void;
   err(text: string): void;
-  /** Text for people on stdout. A terminal gets it folded to its width, like everything on stderr. */
+  /** Writes text for people to stdout. On a terminal it is folded to the width, like everything on stderr. */
   say(text: string): void;
-  /** The reader of stdout has gone, so a command that only follows something can end. */
+  /** Whether the reader of stdout has gone, so that a command that only follows something can end. */
   readonly closed?: boolean;
-  /** Standard input to its end, or `limit + 1` bytes of it: enough to reject it as too long. */
+  /** Reads standard input to its end, or `limit + 1` bytes of it: enough to reject it as too long. */
   readStdin(limit: number): Promise<Buffer>;
-  /** stdin and stderr are terminals, so prompts can be answered. */
+  /** Whether stdin and stderr are terminals, so that prompts can be answered. */
   interactive: boolean;
   /**
-   * Asks on stderr for one line; call only when `interactive`. What was typed before the question is discarded.
+   * Asks on stderr for one line; must only be called when `interactive`. Text typed before the question is discarded.
    * @returns undefined when the user leaves, as with Ctrl-C.
    */
   ask(question: string): Promise<string | undefined>;
-  /** stderr is a terminal, so progress can be drawn. */
+  /** Whether stderr is a terminal, so that progress can be drawn. */
   progress: boolean;
-  /** Columns of the terminal on stdout; `undefined` when it is not one. */
+  /** Columns of the terminal on stdout; undefined when it is not one. */
   columns?: number | undefined;
-  /** Color on stdout and stderr: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
+  /** Whether stdout and stderr get color: on terminals and with `FORCE_COLOR`; never with `NO_COLOR`. */
   color: boolean;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
@@ -85,7 +85,7 @@ export interface Io {
   policies?: PolicySources;
   /** Overrides the driver detection of a new service; throws `ERR_NO_DRIVER`. */
   chooseDriver?: (choice: DriverChoice) => Promise<{ factory: { name: string } }>;
-  /** Aborted by SIGINT or SIGTERM. */
+  /** Signal that SIGINT or SIGTERM aborts. */
   signal: AbortSignal;
 }
 
@@ -116,7 +116,7 @@ export type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 export interface Command<T extends FlagTable = FlagTable> {
   /** All words after `rdctl`: `set`, `snapshot create`. */
   name: string;
-  /** For a subcommand: aliases of its last word. */
+  /** Aliases of a subcommand's last word. */
   aliases?: readonly string[];
   summary: string;
   /** Argument part of the usage line: `[-f FILE]... [PLAN]`. */
@@ -126,16 +126,16 @@ export interface Command<T extends FlagTable = FlagTable> {
   flags: T;
   /** Classic commands exit 1 on every failure and print `Error: …`; the new ones use the exit code table. */
   classic: boolean;
-  /** What to use instead, as a sentence; printed first, even when the command line is invalid. */
+  /** Replacement for a deprecated command, as a sentence; printed first, even when the command line is invalid. */
   deprecated?: string;
   /**
-   * For a group (`cli/group.ts`): its subcommands, in help order. Without a subcommand the group itself runs. Group
-   * flags may precede the subcommand's name, and the subcommand parses them.
+   * Subcommands of a group (`cli/group.ts`), in help order. Without a subcommand the group itself runs. Group flags may precede the subcommand's
+   * name, and the subcommand parses them.
    */
   subcommands?: readonly Command[];
-  /** It ends the service, so it must not be what starts it (`rdctl service install --on-first-use`). */
+  /** Set for a command that ends the service, which must not start it (`rdctl service install --on-first-use`). */
   endsService?: true;
-  /** Every word after the name is passed through as typed, including `-h` and `--`. */
+  /** Set if every word after the name is passed through as typed, including `-h` and `--`. */
   passesWords?: true;
   run(invocation: Invocation<T>): Promise<number>;
 }
@@ -147,12 +147,12 @@ export interface CommandEntry {
   name: string;
   summary: string;
   group: Group;
-  /** Neither listed in the help nor suggested. */
+  /** Set for a command that is neither listed in the help nor suggested. */
   hidden?: true;
   load(): Promise<Command>;
 }
 
-/** Infers the flag table. */
+/** Defines a command, inferring its flag table. */
 export function defineCommand<const T extends FlagTable>(command: Command<T>): Command<T> {
   return command;
 }

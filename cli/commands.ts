@@ -131,7 +131,7 @@ const OTHER: readonly Row[] = [
   ['help', 'Show help for a command', async () => (await import('./commands/help.ts')).help],
 ];
 
-/** Neither listed in the help nor suggested. */
+/** Commands that are neither listed in the help nor suggested. */
 const HIDDEN: readonly Row[] = [
   [
     'factory-reset',

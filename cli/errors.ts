@@ -9,10 +9,10 @@ const SIGNAL_EXIT: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 14
 
 export interface Failure {
   error: unknown;
-  /** Absent until the command is known. */
+  /** The failed command; undefined until it is known. */
   command: Command | undefined;
   verbose: boolean;
-  /** `-o json` was given: the failure is printed as a document of `schemas/error.json`. */
+  /** Whether `-o json` was given: the failure is then printed as a document of `schemas/error.json`. */
   json?: boolean;
 }
 
@@ -32,7 +32,7 @@ export function reportFailure(failure: Failure, io: Io): number {
   return reportText(failure, io);
 }
 
-/** Why writing the output failed; `undefined` for any other error. */
+/** Explains a failure to write the output; returns undefined for any other error. */
 function outputProblem(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return undefined;
   // Errors with a path come from files, which the storage layer reports.
@@ -73,7 +73,7 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
   return exitCode(error.code, command);
 }
 
-/** The document of `schemas/error.json`. */
+/** Returns the document of `schemas/error.json`. */
 function documentOf(error: unknown): object {
   if (!(error instanceof RdError)) return { code: 'ERR_INTERNAL', message: unexpectedErrorText(error) };
   const { code, message, advice, details, findings } = error;
@@ -86,7 +86,7 @@ function documentOf(error: unknown): object {
   };
 }
 
-/** Classic commands exit with 0 or 1, except for a wrong target, which Rancher Desktop's `rdctl` does not have. */
+/** Returns the exit code. Classic commands exit with 0 or 1, except for a wrong target, which Rancher Desktop's `rdctl` does not have. */
 function exitCode(code: ErrorCode, command: Command | undefined): number {
   if (command && !command.classic) return ERRORS[code].exit;
   return code === 'ERR_WRONG_TARGET' ? ERRORS[code].exit : 1;
@@ -97,7 +97,7 @@ function reportCancellation(io: Io): number {
   return signalExit(io);
 }
 
-/** The exit code of the signal that aborted the command. */
+/** Returns the exit code of the signal that aborted the command. */
 export function signalExit(io: Pick<Io, 'signal'>): number {
   const reason: unknown = io.signal.reason;
   return (typeof reason === 'string' ? SIGNAL_EXIT[reason] : undefined) ?? 130;
@@ -112,7 +112,7 @@ function unexpectedErrorText(error: unknown): string {
   return text === '' ? 'unexpected error' : text.split('\n', 1).join('');
 }
 
-/** The causes of an expected failure, one sentence each, without repetitions. */
+/** Returns the causes of an expected failure, one sentence each, without repetitions. */
 function causes(error: RdError): string[] {
   const printed = [error.message];
   for (let each = error.cause; each !== undefined; each = each instanceof Error ? each.cause : undefined) {

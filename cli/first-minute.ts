@@ -7,7 +7,7 @@ import { type DriverReport, driverLines, driverReports } from './commands/doctor
 import { statusText } from './views/status-text.ts';
 import { style } from './views/text.ts';
 
-/** Where this computer is, and what to type next: the status of what runs, or how to start. */
+/** Returns the text for a person's first minute: the status of a running service, or how to start one. */
 export async function firstMinute(caller: Caller): Promise<string> {
   const { io } = caller;
   const service = await runningService(caller);
@@ -27,7 +27,7 @@ What was changed:      rdctl history
 ${COMMANDS}
 `;
 
-/** The drivers, what they miss, and the command to type. */
+/** Lists the drivers, their missing dependencies, and the command to type. */
 export function firstMinuteText(reports: readonly DriverReport[]): string {
   const first = reports.find(({ usable }) => usable);
   const next = first ? 'Start an engine:       rdctl up' : 'Without an engine:     rdctl up --or-simulate';

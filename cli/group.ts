@@ -12,11 +12,11 @@ export interface GroupInput<T extends FlagTable> {
   flags: T;
   classic: boolean;
   subcommands: readonly Command[];
-  /** Replaces the default of help on stdout without a subcommand, and `ERR_USAGE` for an unknown one. */
+  /** Runs without a subcommand or with an unknown one. The default is help on stdout, or `ERR_USAGE`. */
   otherwise?(invocation: Invocation<T>): Promise<number>;
 }
 
-/** The group as a command whose `run` is called when no subcommand was given. */
+/** Returns the group as a command whose `run` is called when no subcommand was given. */
 export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Command<T> {
   const { otherwise, ...rest } = input;
   const group: Command<T> = {
@@ -35,7 +35,7 @@ export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Co
   return group;
 }
 
-/** The subcommand with that name or alias. */
+/** Returns the subcommand with that name or alias. */
 export function subcommandOf({ subcommands = [] }: Pick<Command, 'subcommands'>, word: string): Command | undefined {
   return subcommands.find(({ name, aliases = [] }) => lastWord(name) === word || aliases.includes(word));
 }

@@ -11,11 +11,11 @@ import { fold } from './views/fold.ts';
 // that `node -e 0` loads too; the rest is loaded on first use.
 
 interface Writer {
-  /** A document, or part of a file. */
+  /** Writes a document, or part of a file. */
   write(data: string | Uint8Array): void;
-  /** Text for people. */
+  /** Writes text for people. */
   say(text: string): void;
-  /** Nobody reads it. */
+  /** Whether nobody reads the output. */
   readonly gone: boolean;
 }
 
@@ -29,7 +29,7 @@ function writer(fd: 1 | 2, called: string): Writer {
     send(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
   }
 
-  // What people read may reach a terminal by another program, such as a pager.
+  // Text for people may reach a terminal through another program, such as a pager, so it is always escaped.
   function say(said: string): void {
     const text = forTerminal(called === PROGRAM ? said : asTyped(said, called));
     send(isTerminal(fd) ? foldForTerminal(text, fd) : text);
@@ -77,7 +77,7 @@ let controller: AbortController | undefined;
 /** `/dev/null` of Linux (devices.txt: 1, 3). */
 const NULL_DEVICE = 0x103;
 
-/** Asks `tty` only about a device that can be one: it loads the network with it. */
+/** Whether a descriptor is a terminal. `tty` is asked only about a device that can be one, because it loads the network. */
 function isTerminal(fd: number): boolean {
   try {
     const facts = fstatSync(fd);
@@ -88,15 +88,15 @@ function isTerminal(fd: number): boolean {
   return process.getBuiltinModule('node:tty').isatty(fd);
 }
 
-/** Asks for the width only if a line may not fit: that sets up the stream. */
+/** Folds text to the terminal. The width is determined only if a line may not fit, because that sets up the stream. */
 function foldForTerminal(text: string, fd: 1 | 2): string {
   if (!/.{41}/.test(text)) return text;
   const { columns } = fd === 1 ? process.stdout : process.stderr;
-  // A terminal that has not been given a size, such as that of a program that records, has 0.
+  // A terminal without a size, such as that of a recording program, has 0 columns.
   return columns ? fold(text, columns) : text;
 }
 
-/** The first signal aborts the command; the second ends the process. */
+/** Creates a controller that the first signal aborts; the second signal ends the process. */
 function abortOnSignal(): AbortController {
   const created = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -110,7 +110,7 @@ function abortOnSignal(): AbortController {
 
 /**
  * Runs the command line in this process, and ends it with the exit code.
- * @param self program and first arguments that restart this tool
+ * @param self program and first arguments that restart this tool.
  */
 export function runProcess(self: readonly string[], argv: readonly string[]): void {
   const { platform } = process;
@@ -123,14 +123,14 @@ export function runProcess(self: readonly string[], argv: readonly string[]): vo
     end(reportFailure({ error, command: undefined, verbose: argv.includes('--verbose') }, io));
   };
   process.on('uncaughtException', fail);
-  // Node passes these on to the handler above; other runtimes end the process instead.
+  // Node passes these to the handler for exceptions; other runtimes end the process instead.
   process.on('unhandledRejection', fail);
   run(argv, io).then(end);
 }
 
 const PROGRAM = 'rdctl';
 
-/** How this tool is called, if not by its name alone: the script of a clone says so, to this process only. */
+/** Returns the name by which this tool is called. The script of a clone sets it, for this process only. */
 function calledAs(): string {
   const { RDCTL_COMMAND } = process.env;
   delete process.env.RDCTL_COMMAND;

@@ -68,21 +68,21 @@ function isConverted({ flags: { output } }: Command): boolean {
   return output?.type === 'string' && output.yamlFromJson === true;
 }
 
-/** For an invalid command line, whose flags were not parsed. */
+/** Whether an invalid command line, whose flags were not parsed, requests JSON. */
 function asksForJson(argv: readonly string[]): boolean {
   return argv.some(
     (word, at) => /^(?:-o=?|--output=)json$/.test(word) || (/^(?:-o|--output)$/.test(word) && argv[at + 1] === 'json'),
   );
 }
 
-/** Without a command: what runs, or what can run here. */
+/** Runs `rdctl` without a command: shows the running service, or the drivers that can run here. */
 async function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): Promise<number> {
   const { args, flags, help } = parseArguments(argv, ROOT_FLAGS);
   const [word] = args;
   if (word !== undefined) return unknownCommand(word, io, commands);
   if (flags.version) return run(['version'], io, commands);
   if (help || argv.length > 0) io.say((await import('./views/help-text.ts')).rootHelp(commands, io.columns));
-  // Looking starts nothing.
+  // Looking for a service starts none.
   else
     io.say(
       await (await import('./first-minute.ts')).firstMinute({ io, globals: {}, connect: () => connect({}, io, false) }),
@@ -92,7 +92,7 @@ async function rootCommand(argv: readonly string[], io: Io, commands: readonly C
 
 const ROOT_FLAGS = { version: { type: 'boolean', summary: 'Show the version' } } as const satisfies FlagTable;
 
-/** What people who come from other tools type, and what does it here. */
+/** Words of other tools, and the command to use instead. */
 const MEANT: ReadonlyMap<string, string> = new Map([
   ['install', 'up'],
   ['run', 'up'],
@@ -139,7 +139,7 @@ async function connect(globals: GlobalFlags, io: Io, mayStart: boolean): Promise
     const { rediscover } = await import('../src/client/session/missing.ts');
     return rediscover(find, error, globals, io);
   });
-  // A command that ends the service ends that of any version.
+  // A command that ends the service may end one of any version.
   if (mayStart && connection.revision !== PRODUCT.revision) {
     const { otherVersion } = await import('../src/client/session/other-version.ts');
     const other = await otherVersion(connection, globals, io);

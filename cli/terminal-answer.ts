@@ -1,11 +1,11 @@
 import type { ReadStream } from 'node:tty';
 
-/** A terminal that has been silent for this long has delivered what was typed before, pasted lines included. */
+/** Milliseconds of silence after which a terminal has delivered everything typed before, including pasted lines. */
 const QUIET_MS = 100;
 const CTRL_C = 3;
 
 /**
- * Asks on the terminal, and reads one line that is typed after the question is shown; what was typed ahead is discarded.
+ * Asks on the terminal, and reads one line that is typed after the question is shown; earlier input is discarded.
  * @returns undefined at Ctrl-C, Ctrl-D, and when the signal aborts.
  */
 export async function askOnTerminal(
@@ -32,7 +32,7 @@ export async function askOnTerminal(
   }
 }
 
-/** Raw mode delivers unfinished lines as well. False at Ctrl-C and when the terminal is gone. */
+/** Discards earlier input. Raw mode delivers unfinished lines as well. Returns false at Ctrl-C and when the terminal is gone. */
 function discardTyped(input: ReadStream, signal: AbortSignal): Promise<boolean> {
   return new Promise((done) => {
     const end = (goesOn: boolean) => {

@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** Printed after a usage error on stderr; ends with an empty line. */
+/** Returns the usage block for stderr after a usage error; ends with an empty line. */
 export function usageBlock(command: Command | undefined): string {
   if (!command) return "Usage:\n  rdctl COMMAND [flags]\n\nRun 'rdctl --help' for the commands.\n\n";
   return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its ${command.subcommands ? 'commands' : 'flags'}.\n\n`;
@@ -12,7 +12,7 @@ export function usageLine({ name, usage, flags, subcommands }: Command): string 
   return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
 }
 
-/** `create` of `snapshot create`. */
+/** Returns the last word of a command's name: `create` of `snapshot create`. */
 export function lastWord(name: string): string {
   return name.slice(name.lastIndexOf(' ') + 1);
 }

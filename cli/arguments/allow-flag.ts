@@ -4,7 +4,7 @@ import { wordList } from '../../src/settings/printable.ts';
 import type { Flag } from '../command.ts';
 import { usage } from './values.ts';
 
-/** `--allow`: consent by name. */
+/** The flag `--allow`: consent to losses by name. */
 export const ALLOW_FLAG = {
   type: 'strings',
   summary: `Consent to one data loss (${LOSSES.join(', ')}); repeatable`,
@@ -12,7 +12,7 @@ export const ALLOW_FLAG = {
   placeholder: 'ITEM',
 } as const satisfies Flag;
 
-/** The losses that `--allow` names. @throws RdError `ERR_USAGE` for another name. */
+/** Returns the losses that `--allow` names. @throws RdError `ERR_USAGE` for another name. */
 export function allowedBy(names: readonly string[] = []): Loss[] {
   return names.map((name) => {
     const loss = LOSSES.find((each) => each === name);

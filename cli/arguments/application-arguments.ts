@@ -12,7 +12,7 @@ import { quote } from './values.ts';
 
 const NO_DIALOGS = 'no-modal-dialogs';
 
-/** The same names as hidden flags, for a command that also has flags of its own. */
+/** Setting paths as hidden flags, for a command that also has flags of its own. */
 export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
   ...FIELDS.filter(isSettable).map(({ path, type, description }): [string, Flag] => [
     path,
@@ -28,18 +28,18 @@ export function applicationWords(given: readonly GivenFlag[]): string[] {
   );
 }
 
-/** Trying the executable with `--help` or `--version` must not start a service. */
+/** Words that must not start a service, because people try the executable with them. */
 const QUESTIONS: Readonly<Record<string, 'help' | 'version'>> = {
   '--help': 'help',
   '-h': 'help',
   '--version': 'version',
 };
 
-/** The parsed request. */
+/** A parsed request to start the application. */
 interface ApplicationRequest {
-  /** Print this and exit without starting anything. */
+  /** Text to print instead of starting anything. */
   asks?: 'help' | 'version';
-  /** Overrides the settings passed in; absent when there are neither. */
+  /** Settings from the arguments, over those passed in; absent when there are neither. */
   settings?: JsonObject;
   noModalDialogs: boolean;
 }
@@ -88,7 +88,7 @@ function isSection(path: string): boolean {
   return FIELDS.some((field) => field.path.startsWith(`${path}.`));
 }
 
-/** A switch stands alone unless a value of its kind follows. */
+/** Returns the word if it is a value of the field. A switch stands alone unless such a value follows. */
 function valueAfter(word: string | undefined, field: SettingField | undefined): string | undefined {
   if (field && field.type !== 'boolean') return word;
   return word === 'true' || word === 'false' ? word : undefined;

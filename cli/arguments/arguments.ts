@@ -32,8 +32,8 @@ export interface ParsedArguments {
 }
 
 /**
- * Index of the command's name, or of the subcommand's name within a group. Only global flags and the group's flags
- * (`table`) can precede it; an unknown flag there is assumed to take a value, as in Rancher Desktop's `rdctl`.
+ * Returns the index of the command's name, or of the subcommand's name within a group. Only global flags and the group's flags (`table`) can precede
+ * it; an unknown flag there is assumed to take a value, which Rancher Desktop's `rdctl` does as well.
  */
 export function commandIndex(argv: readonly string[], table: FlagTable = {}): number | undefined {
   const flags = flagIndex(table);
@@ -120,7 +120,7 @@ export function parseArguments(argv: readonly string[], table: FlagTable): Parse
   return parsed;
 }
 
-/** For commands without positionals. Throws `ERR_USAGE`. */
+/** Throws `ERR_USAGE` if a command without positionals gets any. */
 export function noArguments(args: readonly string[], command: string, advice?: string): void {
   const [extra] = args;
   if (extra === undefined) return;
@@ -131,7 +131,7 @@ export function noArguments(args: readonly string[], command: string, advice?: s
   );
 }
 
-/** For commands with exactly one positional, which it returns. Throws `ERR_USAGE`. */
+/** Returns the only positional of a command. Throws `ERR_USAGE` for any other number. */
 export function oneArgument(args: readonly string[]): string {
   const [only] = args;
   if (only !== undefined && args.length === 1) return only;
@@ -151,7 +151,7 @@ export interface FlagIndex {
   short: Map<string, NamedFlag>;
 }
 
-/** A command's flags, the global ones and `--help`. A command may redefine a global flag. */
+/** Indexes a command's flags, the global ones and `--help`. A command may redefine a global flag. */
 export function flagIndex(own: FlagTable): FlagIndex {
   const found: FlagIndex = { long: new Map(), short: new Map() };
   const add = (name: string, flag: Flag) => {
@@ -193,7 +193,7 @@ function parsePort(text: string): number {
   throw new LiteralError(must, must);
 }
 
-/** Less than a millisecond is no time to wait, nor to look back. */
+/** Parses a positive duration. Anything below a millisecond is invalid. */
 function parsePositive(text: string): number {
   const ms = parseDuration(text);
   if (ms >= 1) return ms;
@@ -201,7 +201,7 @@ function parsePositive(text: string): number {
   throw new LiteralError(must, must);
 }
 
-/** A flag of a setting, which commands with flags of settings have. */
+/** A flag that only commands with flags of settings have. */
 const ANY_SETTING = 'container-engine.name';
 
 function unknownFlag(name: string, flags: FlagIndex): RdError {

@@ -10,18 +10,18 @@ import type { Host } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Io } from '../command.ts';
 
-/** Facts of this computer that defaults and rules depend on. Throws `ERR_USAGE` on an unsupported operating system. */
+/** Returns the facts of this computer that defaults and rules depend on. Throws `ERR_USAGE` on an unsupported operating system. */
 export function hostOf({ platform }: Pick<Io, 'platform'>): Host & { osRelease: string } {
   return { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
 }
 
-/** What documents are read and judged with. Throws as `hostOf`. */
+/** Returns the context in which documents are read and validated. Throws `ERR_USAGE` on an unsupported operating system. */
 export function documentContext(io: Io): LoadContext {
   const { platform, arch, osRelease } = hostOf(io);
   return { cwd: io.cwd, env: io.env, platform, arch, osRelease, readStdin: (limit) => io.readStdin(limit) };
 }
 
-/** Where host integration applies, or a clause saying why it is off. */
+/** Returns the targets of the host integration, or a clause saying why it is off. */
 export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
   return integrationTargets({
     env: io.env,
@@ -32,12 +32,12 @@ export function hostTargets(io: Io): IntegrationTargets | { offBecause: string }
   });
 }
 
-/** The deployment profiles that a service started now would use. Throws `ERR_PROFILE_INVALID` as it would. */
+/** Reads the deployment profiles that a service started now would use. Throws `ERR_PROFILE_INVALID` as it would. */
 export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
   return readPolicies(policySources(io, host.platform), host);
 }
 
-/** Their locations, with readers. */
+/** Returns the locations of deployment profiles, with readers. */
 export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
   return policies ?? { places: policyPlaces(env, platform, userHome(env, platform)), programs: policyPrograms() };
 }

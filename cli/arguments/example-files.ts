@@ -4,24 +4,24 @@ import { nearest } from '../../src/settings/nearest.ts';
 import type { Io } from '../command.ts';
 import { packageRoot } from './files.ts';
 
-/** Names an example and nothing else that people have: `moby`, `examples/moby.yaml`. */
+/** Matches names that can only mean an example: `moby`, `examples/moby.yaml`. */
 const NAMED = /^(?:examples\/)?([a-z][a-z-]*)$|^examples\/([a-z][a-z-]*)\.yaml$/;
-/** May be meant as a file of their own: `moby.yaml`. */
+/** Matches names that may mean a file of the user as well: `moby.yaml`. */
 const PERHAPS = /^([a-z][a-z-]*)\.ya?ml$/;
 
-/** The example that came with this program, if there is no such file here and the name can mean nothing else. */
+/** Returns the example that came with this program if there is no such file here and the name can only mean an example. */
 export function exampleNamed(name: string, io: Pick<Io, 'cwd' | 'self'>): string | undefined {
   const [, bare, path] = NAMED.exec(name) ?? [];
   return existsSync(resolve(io.cwd, name)) ? undefined : exampleFile(bare ?? path, io);
 }
 
-/** How to ask for the example that a name may mean: `examples/moby.yaml`. */
+/** Returns the name by which to request the example that a name may mean: `examples/moby.yaml`. */
 export function exampleOffered(name: string, io: Pick<Io, 'self'>): string | undefined {
   const [, bare] = PERHAPS.exec(basename(name)) ?? [];
   return exampleFile(bare, io) === undefined ? undefined : `examples/${bare}.yaml`;
 }
 
-/** The file beside a missing one, or the example, whose name is closest, without the extension. */
+/** Returns the example, or the file beside a missing one, whose name without the extension is closest. */
 export function closestTo(name: string, io: Pick<Io, 'cwd' | 'self'>): string | undefined {
   const directory = dirname(name);
   const stem = stemOf(basename(name));
@@ -55,7 +55,7 @@ function exampleFile(name: string | undefined, io: Pick<Io, 'self'>): string | u
     .find((file) => existsSync(file));
 }
 
-/** Of a clone or a package for npm, and of a Debian package, beside whose `bin` its documents are. */
+/** Returns the directories of examples: that of a clone or an npm package, and that of a Debian package, whose documents are beside its `bin`. */
 function directories(io: Pick<Io, 'self'>): string[] {
   const root = packageRoot(io);
   if (root !== undefined) return [join(root, 'examples')];

@@ -7,18 +7,18 @@ import type { Io } from '../command.ts';
 import { quote, usage } from './values.ts';
 
 export interface OutFile {
-  /** Permission bits. An existing file keeps its own bits where they are stricter. */
+  /** Permission bits. An existing file keeps its own bits if they are stricter. */
   mode: number;
-  /** Ignore the umask. */
+  /** Whether to ignore the umask. */
   exact?: true;
-  /** Replace an existing file instead of failing. */
+  /** Whether to replace an existing file instead of failing. */
   replace: boolean;
 }
 
 /**
- * The absolute path given to `--out-file` or a similar flag; `undefined` without it.
- * @throws RdError `ERR_USAGE` for an empty name, for `-`, and for a directory name: `team.yaml/` is not the file
- * `team.yaml`, although path resolution would drop the slash.
+ * Returns the absolute path given to `--out-file` or a similar flag; undefined without it.
+ * @throws RdError `ERR_USAGE` for an empty name, for `-`, and for a directory name: `team.yaml/` is not the file `team.yaml`, although path
+ *   resolution would drop the slash.
  */
 export function outFilePath<T extends string | undefined>(
   name: T,
@@ -80,7 +80,7 @@ export async function writeOutFiles(
     replaced.push(reached?.isFile() ?? false);
     if (reached && !reached.isFile()) inPlace.push(file);
     else {
-      // What was no link is replaced, also when it has become one meanwhile.
+      // Only a link that was found is followed; one that appeared meanwhile is replaced.
       const target = found?.isSymbolicLink() ? await realpath(path) : path;
       plain.push({ path: target, data, mode: mode & (reached?.mode ?? 0o777) });
     }
@@ -97,7 +97,10 @@ export async function writeOutFiles(
   return replaced;
 }
 
-/** In a directory for everyone, such as `/tmp`, it may lead to any file of the user who writes. Throws `ERR_NOT_PRIVATE`. */
+/**
+ * Refuses a link of another user. In a directory for everyone, such as `/tmp`, it may lead to any file of the user who writes. Throws
+ * `ERR_NOT_PRIVATE`.
+ */
 export async function refuseForeignLink(path: string): Promise<void> {
   const { exposureText, foreignLinkOn } = await import('../../src/state/ownership.ts');
   const link = foreignLinkOn(path);
@@ -118,7 +121,7 @@ async function statTarget(path: string): Promise<Stats> {
   });
 }
 
-/** The storage layer's advice concerns our own directories and does not apply here. */
+/** Returns the error of an output file. The storage layer's advice concerns our own directories and does not apply here. */
 async function outFileError(path: string | undefined, failure: unknown): Promise<RdError> {
   const { ioError, systemCode } = await import('../../src/os/io-error.ts');
   const { message, cause, advice } = ioError('write', path ?? '', failure);
@@ -153,7 +156,7 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
   }
 }
 
-/** An unreadable `--input` file, worded as in Rancher Desktop's `rdctl`. */
+/** Returns the error for an unreadable `--input` file, worded as in Rancher Desktop's `rdctl`. */
 export function openError(file: string, cause: unknown): RdError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return new RdError('ERR_IO', `open ${escapeHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });
@@ -167,8 +170,8 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Path of the profile schema for editors, written to the first line of a new profile. Relative when the file is in or beside
- * the package directory, so that a checkout can be moved. Absent where the program has no schema beside it.
+ * Returns the path of the profile schema for editors, written to the first line of a new profile. Relative when the file is in or beside the package
+ * directory, so that a checkout can be moved. Undefined if the program has no schema beside it.
  */
 export function schemaAddress(io: Io, path: string | undefined): string | undefined {
   const root = packageRoot(io);
@@ -178,7 +181,7 @@ export function schemaAddress(io: Io, path: string | undefined): string | undefi
   return isAbsolute(way) || way.startsWith('../..') ? schema : way;
 }
 
-/** The directory of this package, derived from the running program; absent when it runs outside of one. */
+/** Returns the directory of this package, derived from the running program; undefined when it runs outside of one. */
 export function packageRoot({ self }: Pick<Io, 'self'>): string | undefined {
   const script = self.at(-1);
   if (script === undefined || !existsSync(script)) return undefined;

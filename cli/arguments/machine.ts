@@ -3,9 +3,9 @@ import { RdError } from '../../src/errors.ts';
 import type { Io } from '../command.ts';
 
 /**
- * The way into the virtual machine of this home, from records on this disk alone.
- * @param instead what to do where this computer is the machine, as a sentence.
- * @throws RdError `ERR_NOT_READY` where there is no machine to connect to.
+ * Finds access to the virtual machine of this home, from records on this disk alone.
+ * @param instead advice for the case that this computer is the machine, as a sentence.
+ * @throws RdError `ERR_NOT_READY` if there is no machine to connect to.
  */
 export async function machineOf(io: Io, instead: string) {
   const { backendAccess } = await import('../../src/drivers/backend-access.ts');

@@ -13,8 +13,8 @@ import { documentContext } from './environment.ts';
 import { closestTo, exampleNamed, exampleOffered } from './example-files.ts';
 
 /**
- * Loads the `-f` sources of a command. A name of no file here may be that of an example. Throws `ERR_USAGE` without any and `ERR_IO` for one
- * that cannot be read.
+ * Loads the `-f` sources of a command. A name without a file here may be that of an example. Throws `ERR_USAGE` without any source and `ERR_IO` for
+ * one that cannot be read.
  */
 export async function loadFiles(files: readonly string[] | undefined, io: Io): Promise<LoadedDocument> {
   if (files === undefined || files.length === 0) {
@@ -37,7 +37,7 @@ function withExample(name: string, io: Io): string {
   return example;
 }
 
-/** Of a file that is not there, says that there is an example of that name, or which one is meant. */
+/** Adds to the error for a missing file that there is an example of that name, or which file may be meant. */
 function withOffer(error: unknown, files: readonly string[], io: Io): unknown {
   if (!(error instanceof RdError) || systemCode(error.cause) !== 'ENOENT') return error;
   const [name] = files.filter((each) => error.message.startsWith(`${each} `));
@@ -45,7 +45,7 @@ function withOffer(error: unknown, files: readonly string[], io: Io): unknown {
   return advice === undefined ? error : new RdError(error.code, error.message, { cause: error.cause, advice });
 }
 
-/** What may be meant by the name of no file. */
+/** Returns a suggestion for a name without a file. */
 export function adviceFor(name: string, io: Io): string | undefined {
   const example = exampleOffered(name, io);
   if (example !== undefined) return `There is an example: -f ${example}`;
@@ -53,7 +53,7 @@ export function adviceFor(name: string, io: Io): string | undefined {
   return close === undefined ? undefined : `Did you mean ${close}?`;
 }
 
-/** What the documents say about port forwards, for plan and apply. */
+/** Returns the port forwards of the documents, for plan and apply. */
 export function forwardsOf({
   portForwards,
   prunePortForwards,
@@ -61,14 +61,14 @@ export function forwardsOf({
   return { entries: portForwards, exclusive: prunePortForwards };
 }
 
-/** The request to plan and apply. */
+/** Returns the request to plan and apply. */
 export function requestOf(
   desired: Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'>,
 ): PlanRequest {
   return withForwards(desired.request, forwardsOf(desired));
 }
 
-/** The desired state from the `-f` files. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
+/** Reads the desired state from the `-f` files. Shows warnings; throws `ERR_PROFILE_INVALID` with every finding. */
 export async function desiredOf(files: readonly string[] | undefined, io: Io, view: View): Promise<DesiredDocument> {
   const { desired, findings, warnings, documents } = await loadFiles(files, io);
   view.warnings(warnings);
@@ -102,7 +102,7 @@ function locateFinding(finding: SettingsFinding, locate: Locate, part: 'key' | '
   return { ...finding, ...locate(pointerNames(finding.pointer), part) };
 }
 
-/** `PUT /v1/settings` replies with text: a heading, and lines that name a setting. */
+/** Parses the text of a rejected `PUT /v1/settings`: a heading, and lines that name a setting. */
 function fromText({ code, message }: RdError): Pick<RdError, 'message' | 'findings'> | undefined {
   if (code !== 'ERR_SETTINGS_INVALID') return undefined;
   const [heading = '', ...lines] = message.split('\n');
@@ -110,13 +110,13 @@ function fromText({ code, message }: RdError): Pick<RdError, 'message' | 'findin
   return { message: heading, findings: lines.map((line) => ({ pointer: settingIn(line), message: line })) };
 }
 
-/** Pointer of the setting that a line names: the longest match, because some names are prefixes of others. */
+/** Returns the pointer of the setting that a line names: the longest match, because some names are prefixes of others. */
 function settingIn(line: string): string {
   const named = FIELDS.filter(({ path }) => line.includes(path)).map(({ path }) => path);
   return pointerOf(named.sort((a, b) => b.length - a.length)[0] ?? '');
 }
 
-/** `-f` of every command that reads desired-state files. */
+/** The flag `-f` of every command that reads desired-state files. */
 export const FILE_FLAG = {
   type: 'strings',
   short: 'f',

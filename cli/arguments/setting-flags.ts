@@ -41,17 +41,14 @@ function form(type: FieldType) {
   }
 }
 
-/** How several entries are passed. */
+/** Explains how to pass several entries. */
 function entries(type: FieldType): string {
   if (type === 'string[]') return ' Repeatable, or one JSON array; replaces the whole list.';
   if (!type.startsWith('map')) return '';
   return ' Repeatable, or one JSON object; null removes an entry; the others stay unchanged.';
 }
 
-/**
- * A setting named on the command line, under its name or an alias. The last occurrence wins; occurrences of a list or a
- * map add up.
- */
+/** A setting named on the command line, under its name or an alias. The last occurrence wins; occurrences of a list or a map add up. */
 export interface GivenSetting {
   row: SettingFlagRow;
   typed: string;
@@ -59,8 +56,8 @@ export interface GivenSetting {
 }
 
 /**
- * The given settings in schema order, checked against platform and allowed values; stops at the first mistake, before
- * anything is sent. Throws `ERR_SETTINGS_INVALID`.
+ * Returns the given settings in schema order, checked against platform and allowed values; stops at the first mistake, before anything is sent.
+ * Throws `ERR_SETTINGS_INVALID`.
  */
 export function givenSettings(given: readonly GivenFlag[], here: PlatformName): GivenSetting[] {
   const found = new Map<string, GivenFlag[]>();
@@ -74,7 +71,7 @@ export function givenSettings(given: readonly GivenFlag[], here: PlatformName): 
   });
 }
 
-/** Advice for a separate word that was meant as the value of a boolean: `--kubernetes.enabled false`. */
+/** Returns advice for a separate word that was meant as the value of a boolean: `--kubernetes.enabled false`. */
 export function valueAdvice([word]: readonly string[], given: readonly GivenFlag[]): string | undefined {
   if (word !== 'true' && word !== 'false') return undefined;
   const switches = given.filter(({ value }) => typeof value === 'boolean').map(({ typed }) => typed);
@@ -103,7 +100,7 @@ function check(row: SettingFlagRow, flag: GivenFlag, here: PlatformName): void {
   }
 }
 
-/** `'a' or 'b'`; `'a', 'b', or 'c'`. */
+/** Formats a choice: `'a' or 'b'`; `'a', 'b', or 'c'`. */
 function choice(values: readonly string[]): string {
   const quoted = values.map((value) => `'${value}'`);
   const last = quoted.pop() ?? '';
@@ -112,8 +109,8 @@ function choice(values: readonly string[]): string {
 }
 
 /**
- * The body of the PUT: `version` first, then only the named settings. Given the live settings, maps are sent whole,
- * because some applications drop the entries that a body omits.
+ * Returns the body of the PUT: `version` first, then only the named settings. Given the live settings, maps are sent whole, because some applications
+ * drop the entries that a body omits.
  */
 export function settingsPayload(
   settings: readonly GivenSetting[],
@@ -130,7 +127,7 @@ export function settingsPayload(
 
 // Settings that hold several values, on the command line: one entry per occurrence of the flag, or JSON.
 
-/** A list: each occurrence is an entry or a JSON array of entries. Throws `ERR_SETTINGS_INVALID`. */
+/** Parses a list: each occurrence is an entry or a JSON array of entries. Throws `ERR_SETTINGS_INVALID`. */
 function listOf(flags: readonly GivenFlag[]): string[] {
   return flags.flatMap((flag) => {
     const text = String(flag.value);
@@ -145,8 +142,7 @@ function listOf(flags: readonly GivenFlag[]): string[] {
 }
 
 /**
- * A map: each occurrence is `KEY=VALUE` or a JSON object, and later ones win. A `null` value removes the entry. Throws
- * `ERR_SETTINGS_INVALID`.
+ * Parses a map: each occurrence is `KEY=VALUE` or a JSON object, and later ones win. A `null` value removes the entry. Throws `ERR_SETTINGS_INVALID`.
  */
 function mapOf(flags: readonly GivenFlag[], type: FieldType): JsonObject {
   const booleans = type === 'map<string,boolean>';
@@ -177,7 +173,7 @@ function entriesOf(text: string, booleans: boolean): [string, JsonValue][] | und
   return [[text.slice(0, at), entryValue(text.slice(at + 1), booleans)]];
 }
 
-/** A value that is not a boolean stays a string, which the caller rejects. */
+/** Parses the value of an entry. One that is not a boolean stays a string, which the caller rejects. */
 function entryValue(word: string, boolean: boolean): JsonValue {
   if (word === 'null') return null;
   try {

@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs';
 import { RdError } from '../../src/errors.ts';
 import type { Platform } from '../../src/settings/field.ts';
 
-/** A usage error that Rancher Desktop's `rdctl` reports without the usage block. */
+/** Returns a usage error that Rancher Desktop's `rdctl` reports without the usage block. */
 export function mistake(message: string): RdError {
   return new RdError('ERR_BODY_INVALID', message);
 }
 
-/** A usage error; `main` prints the usage line after it. */
+/** Returns a usage error; `main` prints the usage line after it. */
 export function usage(message: string, advice?: string): RdError {
   return new RdError('ERR_USAGE', message, advice === undefined ? {} : { advice });
 }
 
-/** A usage error of a command line that scripts match in the words of Rancher Desktop's `rdctl`, where it has the command. */
+/** A usage error that scripts match in the words of Rancher Desktop's `rdctl`, for the commands that it has. */
 class ClassicMistake extends RdError {
-  /** What is said where it has not. */
+  /** The message for commands that it does not have. */
   readonly plain: string;
 
   constructor(message: string, plain: string, advice?: string) {
@@ -23,12 +23,12 @@ class ClassicMistake extends RdError {
   }
 }
 
-/** A usage error in both wordings; `inWordsOf` chooses. */
+/** Returns a usage error in both wordings; `inWordsOf` chooses one. */
 export function classicMistake(message: string, plain: string, advice?: string): RdError {
   return new ClassicMistake(message, plain, advice);
 }
 
-/** An error as a classic command, or one that is ours alone, says it. */
+/** Returns an error in the wording of a classic command, or of one that is ours alone. */
 export function inWordsOf(command: { classic: boolean } | undefined, error: unknown): unknown {
   if (!(error instanceof ClassicMistake) || command?.classic !== false) return error;
   return usage(error.plain, error.advice);
@@ -36,7 +36,7 @@ export function inWordsOf(command: { classic: boolean } | undefined, error: unkn
 
 /** Parse errors of flag literals in both wordings, without the name of the flag, which the caller prepends. */
 export class LiteralError extends Error {
-  /** What the value has to be: `must be true or false`. */
+  /** The requirement on the value: `must be true or false`. */
   readonly plain: string;
 
   constructor(message: string, plain: string) {
@@ -60,7 +60,7 @@ const INTEGER =
 
 const WHOLE = 'must be a whole number';
 
-/** Decimal, `0x`, `0o`, `0b`, with `_` between digits. Values that a JSON number cannot hold exactly are out of range. */
+/** Parses an integer: decimal, `0x`, `0o`, `0b`, with `_` between digits. Values that a JSON number cannot hold exactly are out of range. */
 export function parseInteger(text: string): number {
   const match = INTEGER.exec(text);
   if (!match) throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: invalid syntax`, WHOLE);
@@ -112,7 +112,7 @@ export function parseDuration(text: string): number {
     total += Number(amount) * factor;
     rest = rest.slice(amount.length + unit.length);
   }
-  // The limit of 64-bit nanoseconds.
+  // The maximum of 64-bit nanoseconds, in milliseconds.
   if (total > 9_223_372_036_854) throw new LiteralError(`time: invalid duration ${quote(text)}`, DURATION);
   return sign * total;
 }
@@ -130,18 +130,18 @@ export function formatDuration(ms: number): string {
   return minutes > 0 ? `${sign}${minutes}m${rest}s` : `${sign}${rest}s`;
 }
 
-/** A string in double quotes with control characters escaped. */
+/** Returns a string in double quotes with control characters escaped. */
 export function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** The operating system's name as messages about flags use it. */
+/** The operating system's name in messages about flags. */
 export interface PlatformName {
   platform: Platform;
   text: string;
 }
 
-/** `readKernel` returns `/proc/version`, which identifies Linux inside WSL. */
+/** Returns the platform's name. `readKernel` returns `/proc/version`, which identifies Linux inside WSL. */
 export function platformName(platform: Platform, readKernel: () => string = kernel): PlatformName {
   if (platform === 'darwin') return { platform, text: 'macOS' };
   if (platform === 'win32') return { platform, text: 'Windows' };
@@ -161,7 +161,7 @@ function kernel(): string {
 /** Platform names accepted by `--platform` and used in JSON output. */
 const PLATFORM_WORDS: Readonly<Record<string, Platform>> = { macos: 'darwin', linux: 'linux', windows: 'win32' };
 
-/** @throws RdError `ERR_USAGE` for an unknown name. */
+/** Returns the platform of a name. @throws RdError `ERR_USAGE` for an unknown one. */
 export function platformOf(word: string): Platform {
   const name = word.toLowerCase();
   const platform = Object.hasOwn(PLATFORM_WORDS, name) ? PLATFORM_WORDS[name] : undefined;

@@ -6,7 +6,7 @@ import { readInput } from '../arguments/files.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 
-/** A reset, a snapshot or an image can take long, and scripts wait for it. */
+/** Milliseconds that a call may take: a reset, a snapshot or an image can take long, and scripts wait for it. */
 const LIMIT_MS = 30 * 60_000;
 
 export const api = defineCommand({
@@ -58,8 +58,8 @@ it is an error, a JSON object with the status is printed to stdout and the respo
 });
 
 /**
- * `/` and version prefixes pass unchanged; anything else gets `/v1/` prepended. Characters that a URL cannot hold are
- * escaped.
+ * Returns the path of an endpoint: `/` and version prefixes pass unchanged; anything else gets `/v1/` prepended. Characters that a URL cannot hold
+ * are escaped.
  */
 export function apiPath(endpoint: string): string {
   const path = endpoint === '/' || /^\/v\d+(?:\/|$)/.test(endpoint) ? endpoint : `/v1/${endpoint.replace(/^\//, '')}`;

@@ -84,7 +84,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is lo
     const { showMessages } = await import('../views/event-text.ts');
     const show = showMessages(flags.output, io);
     await follow(invocation, { kinds: EVENT_KINDS.filter((kind) => kind !== 'status'), since: position, show });
-    // Watching is over; the apply has succeeded.
+    // The apply has succeeded, even if the watching was interrupted.
     return 0;
   },
 });
@@ -109,7 +109,7 @@ async function dryRun(
   return showPlan(await desiredOf(file, caller.io, view), caller, view, flags);
 }
 
-/** The position in the events before the apply: with --no-wait, what it causes is yet to be shown. */
+/** Returns the position in the events before the apply: with --no-wait, its effects are yet to be shown. */
 async function positionOf({ events }: EventClient, signal: AbortSignal): Promise<string | undefined> {
   const enough = new AbortController();
   let position: string | undefined;
@@ -127,15 +127,15 @@ async function positionOf({ events }: EventClient, signal: AbortSignal): Promise
   return position;
 }
 
-/** A plan's digests detect drift, but not who wrote the plan. */
+/** Reasons for refusing an exposed plan: its digests detect drift, but not who wrote it. */
 const PLAN_EXPOSED = {
   because: 'so the saved plan may not be the one you reviewed',
   otherwise: 'Save it in a directory that only you can write to, and review it again before applying it',
 } as const;
 
 /**
- * Tells profiles from saved plans among the arguments: what its name says is YAML, standard input and an example are profiles. Anything else has to
- * be a saved plan, so that whoever can write it cannot make a profile of it.
+ * Separates profiles from saved plans among the arguments. A file named as YAML, standard input and an example are profiles. Anything else has to be
+ * a saved plan, so that whoever can write it cannot make a profile of it.
  */
 async function separatePlans(
   named: readonly string[],
@@ -162,7 +162,7 @@ function isSavedPlan(text: string): boolean {
 
 interface WantedInput {
   files: readonly string[];
-  /** At most one. */
+  /** Saved plans; at most one. */
   plans: readonly string[];
   previous: boolean;
   caller: Caller;
@@ -216,7 +216,7 @@ async function readRequestedState({
   };
 }
 
-/** What `rdctl rollback` goes back to; for another application, which has no history, the state that was kept before the last apply. */
+/** Returns the state that `rdctl rollback` goes back to; for another application, which has no history, the one kept before the last apply. */
 async function previousState(caller: Caller, view: View, where: Places): Promise<RequestedState> {
   const service = await runningService(caller);
   if (service?.client.previous) {

@@ -6,14 +6,14 @@ import { parseArguments } from '../arguments/arguments.ts';
 import { type Command, defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
 import { completionContext, type Offer, type Offers, offersFor, type Sources } from '../completion/offers.ts';
 
-/** The last line of a completion answer, in the protocol of Rancher Desktop's `rdctl`. */
+/** Values of the last line of a completion answer, in the protocol of Rancher Desktop's `rdctl`. */
 const DIRECTIVE = { files: 0, nothing: 4, directories: 16 } as const;
 /** Milliseconds that a completion waits for a service. */
 const LIMIT = 1_000;
 
-/** `rdctl __complete WORD… ''`: a line per word, a tab before what it means, and `:N` at the end. */
+/** Answers `rdctl __complete WORD… ''`: a line per word, with a tab before its description, and `:N` at the end. */
 export const complete = completing('__complete', true);
-/** The same without descriptions. */
+/** Answers `rdctl __completeNoDesc WORD… ''`: words without descriptions. */
 export const completeNoDesc = completing('__completeNoDesc', false);
 
 function completing(name: string, descriptions: boolean) {
@@ -41,12 +41,12 @@ async function offersOf({ args, io, commands }: Invocation): Promise<Offers> {
   return offersFor(context, io.platform, commands, liveSources(words, command, io));
 }
 
-/** A completion has one line per word, so only the first sentence fits. */
+/** Returns the first sentence, because a completion has one line per word. */
 function oneLine(text: string): string {
   return (text.split(/\n|(?<=\.) /, 1)[0] ?? '').replace(/[\t\r]/g, ' ').replace(/\.$/, '');
 }
 
-/** Names known to a running service; none when it is slow or not running, because a completion must not fail. */
+/** Returns the names known to a running service; none when it is slow or not running, because a completion must not fail. */
 function liveSources(words: readonly string[], command: Command | undefined, io: Io): Sources {
   const ask = (path: string) => answerOf(path, globalsOf(words, command), io);
   return {
@@ -106,7 +106,7 @@ async function answerOf(path: string, globals: GlobalFlags, io: Io): Promise<unk
   }
 }
 
-/** The connection flags among the words; flags after a mistake are ignored. */
+/** Returns the connection flags among the words; flags after a mistake are ignored. */
 function globalsOf(words: readonly string[], command: Command | undefined): GlobalFlags {
   for (let end = words.length - 1; end >= 0; end--) {
     try {

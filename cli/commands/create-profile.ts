@@ -73,7 +73,7 @@ async function writeProfile(
   });
   const tree = await deploymentTree(selected.settings);
   const text = exporter.text(tree, request);
-  // Asking the releases costs more than all the rest.
+  // Loaded on demand: checking the releases costs more than all the rest.
   const { judgement } = flags.check || flags.strict ? await import('../../profiles/check/check.ts') : {};
   const evaluation = judgement?.(input, selected, { part: request.part, platform }) ?? { warnings: [], notes: [] };
   const own = remarks(text, selected.elsewhere, request);
@@ -112,7 +112,7 @@ async function writeProfile(
   return 0;
 }
 
-/** A file that was deleted right away counts as world-readable. */
+/** Returns the permissions of a file; one that was deleted right away counts as world-readable. */
 async function permissionsOf(path: string): Promise<number> {
   return stat(path).then(
     ({ mode }) => mode,
@@ -169,7 +169,7 @@ type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' |
 /** A string or list value that a .reg file stores as bytes. */
 const TEXT_BYTES = /^"(?:[^"\\]|\\.)*"=hex\([17]\):/m;
 
-/** Notes on a created file: its encoding, and the settings left to the other view. */
+/** Returns notes on a created file: its encoding, and the settings left to the other view. */
 function remarks(
   text: string,
   elsewhere: SelectedSettings['elsewhere'],

@@ -37,7 +37,7 @@ With -o json, prints the response of \`GET /v1/diagnostic_checks\`, including pa
   },
 });
 
-/** Failed checks as text; with `all`, every check. Muted ones are not counted. */
+/** Formats the failed checks; with `all`, every check. Muted ones are not counted. */
 export function diagnosticsText({ last_update, checks }: Findings, all: boolean, paint: Style): string {
   if (checks.length === 0) return 'No checks have run yet. Run them with `rdctl diagnostics --run`.\n';
   const shown = checks.filter(({ passed }) => all || !passed);

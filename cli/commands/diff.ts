@@ -84,7 +84,7 @@ intended one; 1 failure.
 
 const NOTHING = { managers: [] };
 
-/** Names the settings in force in place of a file. */
+/** Argument for the settings in force, instead of a file. */
 const LIVE = 'live';
 
 interface Read extends SideLabel, Side {
@@ -136,7 +136,7 @@ async function readFile(name: string, part: Part | undefined, { io }: Caller): P
     ...documentContext(io),
     ...defined({ part }),
   });
-  // Document warnings are about applying it here, so they do not apply.
+  // Warnings of a document concern applying it here, so only those of deployment profiles are shown.
   if (file.form === 'deployment') for (const warning of file.warnings) io.err(`Warning: ${plainText(warning)}\n`);
   const n = file.findings.length;
   if (n > 0) {
@@ -162,7 +162,7 @@ async function readFile(name: string, part: Part | undefined, { io }: Caller): P
   };
 }
 
-/** Unset keys take their default. */
+/** Returns the other keys of a document. Unset ones take their default. */
 function otherKeysOf({ state = 'unmanaged', prune = [], blocks = {}, portForwards = [] }: Shape): JsonObject {
   const all = Object.fromEntries(BLOCK_NAMES.map((name) => [name, blocks[name] ?? {}]));
   return { state, prune: [...prune].sort(), ...all, portForwards: portForwards.map((each) => ({ ...each })) };
@@ -185,15 +185,15 @@ function labelOf({ label, kind }: Read): SideLabel {
   return { label, kind };
 }
 
-/** A side of the comparison, for the header. */
+/** A side of the comparison, as shown in the header. */
 interface SideLabel {
   label: string;
-  /** Its kind: `profile, version 14`, `reg`. */
+  /** Kind of the file: `profile, version 14`, `reg`. */
   kind: string;
 }
 
 interface ShownComparison extends Comparison {
-  /** Differing keys of two profiles that are neither settings nor locks: `state`. */
+  /** Differing keys of two profiles that are neither settings nor locks, such as `state`. */
   besides: readonly string[];
 }
 

@@ -40,7 +40,7 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
   },
 });
 
-/** Another application may have no checks; what is known of it and of the drivers is shown all the same. */
+/** Reports that another application has no checks; the known facts about it and the drivers are shown anyway. */
 function reportNoChecks(error: unknown, { client, status }: Service, io: Io): undefined {
   if (!(error instanceof RdError) || !client.foreign) throw error;
   io.err(`notice: ${status.product} has no checks that rdctl can run: ${error.message}.\n`);

@@ -42,7 +42,7 @@ Exit codes: 130 after Ctrl-C; 1 no service is running.
   },
 });
 
-/** Throws `ERR_USAGE` for an unknown kind. */
+/** Returns the requested kinds. Throws `ERR_USAGE` for an unknown one. */
 function kindsOf(given: readonly string[] | undefined): EventKind[] {
   const words = (given ?? []).flatMap((value) => value.split(','));
   const unknown = words.find((word) => !EVENT_KINDS.some((kind) => kind === word));

@@ -31,7 +31,7 @@ import { count, jsonText, paragraphs, plainText, type Style, style, tableLines, 
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { managedHistory } from './plan/managers.ts';
 
-/** Accepts the flags of `set`, so that a setting can be pasted with its hyphens. */
+/** The flags of `set`, so that a setting can be pasted with its hyphens. */
 const NAMES: FlagTable = Object.fromEntries(
   FIELDS.flatMap(({ flag, path }) =>
     flag ? [[flag.name, { type: 'boolean', summary: path, aliases: flag.aliases, hidden: true }]] : [],
@@ -80,11 +80,11 @@ interface FoundLayers {
   layers: SettingLayers;
   /** Version of the running cluster. */
   running?: string;
-  /** The home that they are of; absent for another application. */
+  /** The home of the layers; absent for another application. */
   home?: string;
 }
 
-/** The layers of settings: from the service, another application, or the files. */
+/** Finds the layers of settings: from the service, another application, or the files. */
 async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const host = hostOf(io);
@@ -132,7 +132,7 @@ const BASES: Record<Explanation['basis'], string> = {
   application: 'Reported by another application; may be incomplete.',
 };
 
-/** Where a setting's value comes from, as text: the value, every layer, then the setting's description. */
+/** Formats the origin of a setting's value: the value, every layer, then the setting's description. */
 export function explanationText(explanation: Explanation, more: readonly string[], paint: Style): string {
   const { path, value, from, locked, basis, layers, description } = explanation;
   const why = locked ? paint.warn(`locked by ${source(layers)}`) : from;
@@ -146,7 +146,7 @@ export function explanationText(explanation: Explanation, more: readonly string[
   ]);
 }
 
-/** All settings of a section, one per line. */
+/** Formats all settings of a section, one per line. */
 function sectionText({ path, settings, basis }: SectionExplanation, paint: Style): string {
   const rows = settings.map(({ path: name, value, from, locked, isDefault }) => [
     `  ${name}`,
@@ -170,7 +170,7 @@ function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer, wi
   return [`${wins ? '→ ' : '  '}${layer}`, short(layerText(value, winning)), plainText(where)];
 }
 
-/** The value of a layer; a list that shares entries with the one in force only by what differs from it. */
+/** Formats the value of a layer. A list that shares entries with the one in force is shown by its differences. */
 function layerText(value: ExplainedLayer['value'], winning: Explanation['value']): string {
   if (value === undefined) return '-';
   const { entries } = differenceText(winning, value);
@@ -198,7 +198,7 @@ function factsText(explanation: Explanation): string {
   return tableLines(rows).join('\n');
 }
 
-/** Entries of a map that are shown; the rest are counted. */
+/** Entries of a map that are shown; the rest is counted. */
 const SHOWN_ENTRIES = 5;
 
 function managerRows({ managedBy, managedEntries = {} }: Explanation): string[] {
@@ -210,7 +210,7 @@ function managerRows({ managedBy, managedEntries = {} }: Explanation): string[] 
   return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].map(plainText);
 }
 
-/** `team.yaml:4, apply team, at 2026-11-24 12:14:45, generation 3` */
+/** Formats a manager: `team.yaml:4, apply team, at 2026-11-24 12:14:45, generation 3`. */
 function managedText({ source, generation, at, ...by }: ManagedBy): string {
   const how = authorText({ by });
   const file = source ? `${managerText({ by, source })}, ` : '';
@@ -270,7 +270,7 @@ function unknownSettingError(name: string): RdError {
   });
 }
 
-/** The only setting with this last name: `memoryInGB`. */
+/** Returns the only setting with this last name, such as `memoryInGB`. */
 function lastNameMeant(name: string): string | undefined {
   const last = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
   const same = MANAGED_FIELDS.filter(({ path }) => path.slice(path.lastIndexOf('.') + 1).toLowerCase() === last);

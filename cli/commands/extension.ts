@@ -14,16 +14,16 @@ import { defineGroup } from '../group.ts';
 import { jsonText, plainText } from '../views/text.ts';
 
 interface ExtensionChange {
-  /** How the line on stdout begins: `Installing`. */
+  /** Beginning of the line on stdout: `Installing`. */
   word: string;
-  /** Shown on a terminal while waiting; elsewhere printed when it takes long. */
+  /** Message while waiting: shown on a terminal; elsewhere printed when it takes long. */
   meanwhile: string;
   call: typeof installExtension;
-  /** Shown when nothing changed: `is already installed`. */
+  /** Message when nothing changed: `is already installed`. */
   already: string;
 }
 
-/** Prints `Installing image ID: ANSWER` to stdout, or the status as JSON there and the answer on stderr. */
+/** Changes an extension. Prints `Installing image ID: ANSWER` to stdout, or the status as JSON there and the answer on stderr. */
 async function changeExtension(
   { word, meanwhile, call, already }: ExtensionChange,
   { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
@@ -40,7 +40,7 @@ async function changeExtension(
   return 0;
 }
 
-/** The JSON reply of Rancher Desktop's `rdctl`. `quiet`: without the answer. */
+/** Prints the JSON reply of Rancher Desktop's `rdctl`. `quiet` omits the answer. */
 function printRefusal({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
   io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
   if (text !== '' && !quiet) io.err(`${text}\n`);

@@ -19,13 +19,13 @@ export const help = defineCommand({
     const entry = commands.find(({ name }) => name === topic);
     const found = entry && args.slice(1).reduce(below, await entry.load());
     if (found) io.say(commandHelp(found, io.platform, io.columns));
-    // Exit 0, as in Rancher Desktop's `rdctl`.
+    // Exits with 0, as Rancher Desktop's `rdctl` does.
     else io.err(`Unknown help topic [${args.map((arg) => `\`${arg}\``).join(' ')}]\n${usageBlock(undefined)}`);
     return 0;
   },
 });
 
-/** An unknown subcommand shows the help of its parent, as in Rancher Desktop's `rdctl`. */
+/** Returns the subcommand; for an unknown one its parent, whose help is shown, as in Rancher Desktop's `rdctl`. */
 function below(command: Command, word: string): Command {
   return subcommandOf(command, word) ?? command;
 }

@@ -85,7 +85,7 @@ Secrets are masked. \`rdctl rollback\` goes back to an earlier generation.
   },
 });
 
-/** The history of this home. Another application that runs has none, which is said. */
+/** Returns the history of this home. Notes that another application that runs has none. */
 async function historyHere(caller: Pick<Caller, 'globals' | 'io'>): Promise<HistoryEntry[]> {
   await noteOtherApplication(
     caller,
@@ -94,13 +94,13 @@ async function historyHere(caller: Pick<Caller, 'globals' | 'io'>): Promise<Hist
   return readHistory(homeOf(caller.io).historyFile);
 }
 
-/** Names of the snapshots of this home. */
+/** Returns the names of the snapshots of this home. */
 export async function storedNames(io: Io): Promise<string[]> {
   const { readCatalogue } = await import('../../src/features/snapshots/catalogue.ts');
   return (await readCatalogue(homeOf(io).snapshots)).snapshots.map(({ name }) => name);
 }
 
-/** Entries within `since` milliseconds, with a change at or below `path`. */
+/** Selects the entries within `since` milliseconds, with a change at or below `path`. */
 function selectEntries(
   entries: readonly HistoryEntry[],
   { since, path }: { since?: number; path?: string },
@@ -118,13 +118,13 @@ function noEntries(io: Io, { since, path }: { since?: number; path?: string }): 
   io.err(filtered ? 'No change matches.\n' : 'Nothing has been changed in this home yet.\n');
 }
 
-/** Throws `ERR_USAGE` unless it is a whole number. */
+/** Parses a generation. Throws `ERR_USAGE` unless it is a whole number. */
 export function generationIn(word: string): number {
   if (/^\d{1,15}$/.test(word)) return Number(word);
   throw usage(`${JSON.stringify(word)} is not the number of a generation`, 'List them with: rdctl history');
 }
 
-/** Throws `ERR_NOT_FOUND` for a generation without an entry. */
+/** Returns the entry of a generation. Throws `ERR_NOT_FOUND` without one. */
 export function entryAt(entries: readonly HistoryEntry[], generation: number): HistoryEntry {
   const entry = entries.findLast((each) => each.generation === generation);
   if (entry) return entry;

@@ -25,7 +25,7 @@ import {
   useText,
 } from './image/record.ts';
 
-/** Where unfinished downloads are kept. */
+/** Returns the directory of unfinished downloads. */
 function downloads(io: Io): string {
   return join(homeOf(io).cache, 'downloads');
 }

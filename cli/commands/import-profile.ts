@@ -104,7 +104,7 @@ async function isAmong(path: string, names: readonly string[], cwd: string): Pro
   return (await Promise.all(others)).includes(await reached(path));
 }
 
-/** `rdctl validate` resolves secrets and needs their sources. */
+/** Returns the message about a written file. `rdctl validate` resolves secrets and needs their sources. */
 function writtenText(name: string, variables: readonly string[]): string {
   const check = `rdctl validate ${name}\n`;
   if (variables.length === 0) return `Wrote ${name}. Check it with: ${check}`;
@@ -127,7 +127,7 @@ function refuseUnread({ unread }: JoinedParts): void {
   });
 }
 
-/** Warnings about what the application rejects on some computers, and what has no effect here. */
+/** Returns warnings about values that the application rejects on some computers, or that have no effect here. */
 function warningsFor({ warnings }: JoinedParts, text: string): string[] {
   const size = Buffer.byteLength(text);
   const large = `the result has ${(size / SIZE_LIMIT).toFixed(1)} MiB; YAML and JSON documents are limited to 1 MiB.`;
@@ -143,10 +143,8 @@ interface FoundParts {
 }
 
 /**
- * The parts in the given files. A part of unspecified kind counts as `wanted`, or as locked; with `wanted`, others are
- * left out.
- * @throws RdError `ERR_IO` for an unreadable file, `ERR_PROFILE_INVALID` for one that is not understood or has no such
- * part.
+ * Returns the parts in the given files. A part of unspecified kind counts as `wanted`, or as locked; with `wanted`, others are left out.
+ * @throws RdError `ERR_IO` for an unreadable file, `ERR_PROFILE_INVALID` for one that is not understood or has no such part.
  */
 async function partsOfFiles(names: readonly string[], wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const parts: FoundPart[] = [];
@@ -177,7 +175,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
 }
 
 /**
- * The deployment profiles in force on this computer.
+ * Returns the deployment profiles in force on this computer.
  * @throws RdError `ERR_NOT_FOUND` with every location searched, when there is none.
  */
 async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
@@ -214,7 +212,7 @@ function chooseParts(parts: FoundPart[], wanted: Part | undefined, notices: stri
   };
 }
 
-/** Reports syntax errors of intended JSON, which a comparison would read as YAML. */
+/** Returns an importer that reports syntax errors of intended JSON, which a comparison would read as YAML. */
 async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
   const { isBrokenJson, jsonImporter } = await import('../../profiles/formats/json.ts');
   if (isBrokenJson(bytes) || isUtf16(bytes)) return jsonImporter;

@@ -11,12 +11,12 @@ import { OUTPUT_FLAG } from '../views/view.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 
-/** A fact about the machine, or why it is unknown. */
+/** A fact about the machine, or the reason why it is unknown. */
 type Fact = { known: true; value: string } | { known: false; why: string };
 interface MachineFacts {
   address: Fact;
   accelerator: Fact;
-  /** Why KVM is unavailable. */
+  /** Reason why KVM is unavailable. */
   emulatedBecause?: string;
 }
 

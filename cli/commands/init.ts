@@ -65,7 +65,7 @@ and points there, which works in any repository. On a terminal and without flags
   },
 });
 
-/** Of `team.yaml`: `team`. */
+/** Returns the name of a profile, such as `team` for `team.yaml`. */
 function profileName(path: string | undefined): string {
   return (path === undefined ? '' : parse(path).name) || 'desktop';
 }

@@ -16,7 +16,7 @@ It includes the proxy password.
   classic: true,
   async run({ args, io, connect }) {
     noArguments(args, 'list-settings');
-    // No signal: nothing can be left half done, and installing handlers costs startup time.
+    // No signal: nothing can be left unfinished, and installing handlers costs startup time.
     const { text } = await createClient(await connect()).settings();
     io.out(`${text}\n`);
     return 0;

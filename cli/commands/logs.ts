@@ -12,9 +12,9 @@ import { defineCommand, type Io } from '../command.ts';
 import { logLineJson, logLineText, timeOfLine } from '../views/log-text.ts';
 import { style } from '../views/text.ts';
 
-/** Without `-n` and `--since`. */
+/** Lines shown without `-n` and `--since`. */
 const LAST = 100;
-/** Of a command that was interrupted. */
+/** Exit code of an interrupted command. */
 const INTERRUPTED = 130;
 
 export const logs = defineCommand({
@@ -83,7 +83,7 @@ async function readThere(
   return readGuestLog(access, files, { selection, follow, io });
 }
 
-/** Prints until the end, which with `follow` is Ctrl-C or that of the reader. */
+/** Prints until the end; with `follow`, until Ctrl-C or until nobody reads the output. */
 async function print(
   lines: AsyncIterable<string>,
   text: (line: string) => string,
@@ -108,7 +108,7 @@ function sinceOf(ms: number | undefined, { times }: LogPlace, name: string): Pic
   return { since: { time: systemClock.now() - ms, timeOf: (line) => timeOfLine(times, line) } };
 }
 
-/** Throws `ERR_NOT_FOUND` for a log that this home cannot have, `ERR_USAGE` for an unknown name. */
+/** Returns the place of a log. Throws `ERR_NOT_FOUND` for one that this home cannot have, `ERR_USAGE` for an unknown name. */
 async function placeOf(name: string, home: HomeLogs): Promise<LogPlace> {
   const { LOGS } = await import('../../src/drivers/log-places.ts');
   const known = Object.hasOwn(LOGS, name) ? (name as LogName) : undefined;
@@ -131,7 +131,7 @@ function reasonFor({ driver }: HomeLogs): string {
   return `the ${driver} driver has neither a virtual machine nor a cluster`;
 }
 
-/** The logs that can be read now, as a sentence. */
+/** Names the logs that can be read now, in a sentence. */
 async function existing({ logs: places }: HomeLogs): Promise<string> {
   const names: string[] = [];
   for (const [name, { files, in: where }] of Object.entries(places)) {

@@ -32,7 +32,7 @@ Rancher Desktop.`,
   },
 });
 
-/** In the order of Rancher Desktop's `rdctl`; paths that do not exist on this platform or in this product are absent. */
+/** Returns the paths in the order of Rancher Desktop's `rdctl`; those that do not exist on this platform or in this product are absent. */
 function pathsOf(here: Places, io: Io): Record<string, string> {
   const { platform, env } = io;
   const windows = platform === 'win32';

@@ -85,7 +85,7 @@ async function planOf(
   return { made: await withTakeovers(planned, desired, io), live };
 }
 
-/** Only a profile takes something over; a rollback undoes it. */
+/** Adds takeovers to the plan of a profile. A rollback takes nothing over; it undoes takeovers. */
 async function withTakeovers(plan: Plan, { files, metadata }: Planned, io: Io): Promise<Plan> {
   if (!files || plan.changes.length === 0) return plan;
   const profile = { files, ...(metadata?.name === undefined ? {} : { profile: metadata.name }) };
@@ -120,7 +120,7 @@ async function save(
     import('../../src/state/ownership.ts'),
   ]);
   const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
-  // A link stays, as with every file that a person names.
+  // A link stays a link, as for every file that a person names.
   const isLinked = await isLink(path);
   await refuseForeignLink(path);
   const file = isLinked ? await realpath(path).catch(() => path) : path;

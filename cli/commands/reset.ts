@@ -33,9 +33,9 @@ import { stopService } from './shutdown.ts';
 /** Names for `--target`, for when two applications are found. */
 const TARGETS = [PRODUCT.name, COMPATIBLE.target] as const;
 
-/** The server replies once the backend is up again. */
+/** Milliseconds until the reply, which the server sends once the backend is up again. */
 const LIMIT_MS = 30 * 60_000;
-/** Copying terabytes is slow. */
+/** Milliseconds with a snapshot: copying terabytes is slow. */
 const COPY_LIMIT_MS = 24 * 3_600_000;
 
 export const reset = defineCommand({
@@ -117,18 +117,18 @@ interface BackendReset {
   mode: keyof typeof LOSSES;
   snapshot: boolean;
   dryRun: boolean;
-  /** Consent given on the command line, if any. */
+  /** Consent from the command line, if any. */
   allowed?: Allowed;
   target?: string;
 }
 
-/** Returns the reply of the service; none of a dry run. */
+/** Resets the backend. Returns the reply of the service; undefined for a dry run. */
 async function resetBackend(
   { mode, snapshot, dryRun, allowed, target }: BackendReset,
   { connect, globals, io }: Caller,
 ): Promise<string | undefined> {
   const client = createClient(await connect());
-  // Check first: the listener may be another program.
+  // Checked first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const { foreign, file } = client.connection;
   if (foreign !== (target === COMPATIBLE.target) && !(foreign && consents(target, globals, io))) {
@@ -151,7 +151,7 @@ async function resetBackend(
   return sentenceOf(client, request).finally(stopShowing);
 }
 
-/** How a person has consented; undefined where nobody could be asked. Throws `ERR_CONSENT_NEEDED`. */
+/** Returns how a person has consented; undefined if nobody could be asked. Throws `ERR_CONSENT_NEEDED`. */
 async function consentToReset(
   mode: keyof typeof LOSSES,
   allowed: Allowed | undefined,
@@ -170,7 +170,7 @@ async function consentToReset(
   return 'prompt';
 }
 
-/** As for `shutdown`, an auto-discovered application is not reset without consent. */
+/** Whether flags or the environment consent to the reset of an auto-discovered application, which is not reset otherwise. */
 function consents(target: string | undefined, globals: GlobalFlags, io: Io): boolean {
   return target === undefined && Boolean(globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
 }
@@ -189,11 +189,11 @@ function wrongTarget(foreign: boolean, file: string | undefined): RdError {
 }
 
 interface FactoryResetInput {
-  /** Also remove downloads. */
+  /** Whether to remove downloads, too. */
   cache: boolean;
-  /** Of this home. */
+  /** Whether the history of this home stays. */
   keepsHistory?: boolean;
-  /** Skip the prompt. */
+  /** Whether to skip the prompt. */
   yes: boolean;
   target?: string;
   json: boolean;
@@ -201,10 +201,10 @@ interface FactoryResetInput {
 }
 
 /**
- * Factory reset. The service of this home is stopped and its data removed by this process; a named service or another
- * application is asked to reset itself. Prints the result and returns the exit code.
- * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and any failure to stop the
- * service; nothing is removed then.
+ * Performs a factory reset. The service of this home is stopped and its data removed by this process; a named service or another application is asked
+ * to reset itself. Prints the result and returns the exit code.
+ * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and any failure to stop the service; nothing is
+ *   removed then.
  */
 async function resetEverything(options: FactoryResetInput, caller: Caller): Promise<number> {
   const { io } = caller;
@@ -224,7 +224,7 @@ async function resetEverything(options: FactoryResetInput, caller: Caller): Prom
   }
   if (!(await isInstalled(here))) return report(await untouchedSummary(here, options.cache), options, io);
   await consent(`all ${PRODUCT.name} data in ${here.data}`, options, io);
-  // A backend that does not stop is reported in terms of the reset.
+  // The error for a backend that does not stop names the reset.
   await stopOwn(options, caller).catch(async (error: unknown) => {
     await requireStoppedBackend(here);
     throw error;
@@ -241,7 +241,7 @@ async function resetEverything(options: FactoryResetInput, caller: Caller): Prom
   }
 }
 
-/** The connection that must perform the reset; `undefined` for this home. */
+/** Returns the connection that must perform the reset; undefined for this home. */
 async function remoteConnection(
   { target }: FactoryResetInput,
   { connect, globals, io }: Caller,
@@ -274,7 +274,7 @@ async function answers(connection: Connection, io: Io): Promise<boolean> {
 
 async function overTheApi(connection: Connection, options: FactoryResetInput, io: Io): Promise<number> {
   const client = createClient(connection);
-  // Check first: the listener may be another program.
+  // Checked first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const who = connection.foreign ? COMPATIBLE.productName : 'the application';
   if (options.dryRun) {
@@ -295,7 +295,7 @@ async function consent(what: string, { yes }: FactoryResetInput, io: Io): Promis
   await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots are kept`, io);
 }
 
-/** Like `rdctl shutdown`, including anything left by a killed service. */
+/** Stops the service like `rdctl shutdown`, including anything left by a killed one. */
 async function stopOwn({ target }: FactoryResetInput, { connect, globals, io }: Caller): Promise<void> {
   const own =
     target === undefined
@@ -305,7 +305,7 @@ async function stopOwn({ target }: FactoryResetInput, { connect, globals, io }: 
   await stopService({ wait: true }, { globals, io: quiet, connect: own });
 }
 
-/** Keep the state that identifies a backend that did not stop. */
+/** Throws for a backend that did not stop, to keep the state that identifies it. */
 async function requireStoppedBackend(here: Places): Promise<void> {
   const home = await homeService(here);
   if (home.kind !== 'left') return;

@@ -13,11 +13,11 @@ import { defineCommand, type Io } from '../command.ts';
 import { resetText } from '../views/reset-text.ts';
 import { driverText, showNotices } from '../views/service-activity.ts';
 
-/** Poll interval for the parent process, in milliseconds. */
+/** Milliseconds between checks of the parent process. */
 const PARENT_MS = 500;
 /** Maximum bytes of settings on standard input. Longer input is truncated and then fails to parse. */
 const MAX_SETTINGS_BYTES = 1024 * 1024;
-/** The executable that other clients start, installed beside `rdctl`. */
+/** Name of the executable that other clients start, installed beside `rdctl`. */
 const APPLICATION = 'rdctl-app';
 const APPLICATION_HELP = `Run the service in the foreground, with settings as arguments
 
@@ -140,7 +140,7 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
   },
 });
 
-/** The socket of a service manager that started this process by it (sd_listen_fds(3)). */
+/** Returns the socket of a service manager that started this process by it (sd_listen_fds(3)). */
 function inheritedSocket({ env: { LISTEN_PID, LISTEN_FDS } }: Pick<Io, 'env'>): { inherited?: number } {
   return Number(LISTEN_PID) === process.pid && Number(LISTEN_FDS) >= 1 ? { inherited: 3 } : {};
 }

@@ -114,8 +114,8 @@ export const service = defineGroup({
 });
 
 /**
- * Root has two managers for one home, and each would start its service again when it ends beside the other's. Throws `ERR_IO` when the one that
- * is not asked starts it already.
+ * Root has two service managers for one home, and each would restart its service when it ends beside the other's. Throws `ERR_IO` if the other
+ * manager starts the service already.
  */
 async function refuseSecond(io: Io, system: boolean): Promise<void> {
   if (io.platform !== 'linux' || process.getuid?.() !== 0) return;
@@ -134,7 +134,7 @@ async function refuseSecond(io: Io, system: boolean): Promise<void> {
   });
 }
 
-/** The service manager of this computer. Throws `ERR_USAGE` for what it does not have, `ERR_NOT_PRIVATE` without root. */
+/** Returns the service manager of this computer. Throws `ERR_USAGE` for an unsupported option, `ERR_NOT_PRIVATE` without root. */
 function managerOf(io: Io, { system, onFirstUse = false }: { system: boolean; onFirstUse?: boolean }): ServiceManager {
   const places = homeOf(io);
   const withEnvironment: typeof run = (argv, options) => run(argv, { ...options, env: io.env });
@@ -164,7 +164,7 @@ function managerOf(io: Io, { system, onFirstUse = false }: { system: boolean; on
   }
 }
 
-/** What names the installation, and where its programs are found. A service manager passes on little else. */
+/** Variables that name the installation, and the paths of its programs. A service manager passes on little else. */
 const VARIABLES = [
   ...['RDCTL_HOME', 'RDCTL_COMPAT', 'RDCTL_DRIVER', 'PATH', 'HOME'],
   ...['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'],

@@ -51,7 +51,7 @@ a change would be refused.
   },
 });
 
-/** What a setting decides about the files of the user before anything restarts. */
+/** Settings that control files of the user before anything restarts. */
 const DECIDED_FILES = new Map([
   ['application.pathManagementStrategy', 'path'],
   ['application.autoStart', 'autostart'],
@@ -59,7 +59,7 @@ const DECIDED_FILES = new Map([
   ['kubernetes.enabled', 'kubeconfig'],
 ] as const);
 
-/** Throws `ERR_USER_FILES` for files that these settings change and that could not be changed. */
+/** Throws `ERR_USER_FILES` if files that these settings control could not be changed. */
 async function requireFiles(client: LifecycleClient, settings: readonly GivenSetting[], io: Io): Promise<void> {
   const parts = [...DECIDED_FILES].flatMap(([path, part]) =>
     settings.some(({ row }) => row.path === path) ? [part] : [],
@@ -103,14 +103,13 @@ export async function writeSettings(
 }
 
 /**
- * Reads the live settings first: nothing is sent to a program that has none. An older application gets the settings in
- * its own shape; a newer one gets its own version and a warning here. Throws `ERR_SETTINGS_INVALID` naming the flag of
- * the first unsupported setting.
+ * Returns the body to send, after reading the live settings: nothing is sent to a program that has none. An older application gets the settings in
+ * its own shape; a newer one gets its own version and a warning here. Throws `ERR_SETTINGS_INVALID` naming the flag of the first unsupported setting.
  */
 async function bodyFor(client: SettingsClient, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
   const { settings: stored } = await client.settings({ signal: io.signal });
   const { version: live } = stored;
-  // An older application keeps its maps elsewhere; where the live ones are not found, only the named entries are sent.
+  // An older application keeps its maps elsewhere. If the live ones are not found, only the named entries are sent.
   const body = settingsPayload(settings, SCHEMA_VERSION, stored);
   if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
   if (live > SCHEMA_VERSION) {

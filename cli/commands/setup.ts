@@ -40,7 +40,10 @@ export const setup = defineCommand({
   },
 });
 
-/** In drop-in mode Rancher Desktop's files stay untouched until adopted; an empty location becomes ours on first write. */
+/**
+ * Throws if the directories are not ours. In drop-in mode Rancher Desktop's files stay untouched until adopted; an empty location becomes ours on
+ * first write.
+ */
 async function requireOurs(wanted: boolean, io: Io): Promise<void> {
   const here = homeOf(io);
   if (!wanted) return requireAdopted(here);

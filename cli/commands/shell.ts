@@ -43,7 +43,7 @@ plus the number of the signal that terminated it.
 
 // No signal for these requests: the handlers would end this process while a child owns the terminal.
 
-/** The service, when one runs. */
+/** Returns the running service; undefined if there is none. */
 async function running({ connect, io }: Invocation): Promise<ServiceClient | undefined> {
   let connection: Connection | undefined;
   try {
@@ -104,7 +104,7 @@ function otherHome(home: unknown, here: string): RdError {
   );
 }
 
-/** `limactl`, which gets all words in Rancher Desktop's `rdctl`, also strips one `--`. */
+/** Removes one `--`: `limactl`, which gets all words in Rancher Desktop's `rdctl`, also strips one. */
 function withoutSeparator(args: readonly string[]): readonly string[] {
   return args[0] === '--' ? args.slice(1) : args;
 }
@@ -113,12 +113,12 @@ function workingDirectory(): string | undefined {
   try {
     return process.cwd();
   } catch {
-    // It was deleted.
+    // The directory was deleted.
     return undefined;
   }
 }
 
-/** The directory, if the machine shows it at the same path: then the innermost of the mounts that contain it decides. */
+/** Returns the directory if the machine shows it at the same path: the innermost of the mounts that contain it decides. */
 export function shownDirectory(
   machine: StatusDocument['machine'],
   directory: string | undefined,
@@ -130,7 +130,7 @@ export function shownDirectory(
     try {
       real = realPath(mount.path);
     } catch {
-      // A directory that is gone contains nothing.
+      // A missing directory contains nothing.
     }
     const below = relative(real, directory);
     return below === '..' || below.startsWith('../') || isAbsolute(below) ? [] : [{ mount, real }];
@@ -140,8 +140,7 @@ export function shownDirectory(
 }
 
 /**
- * Opens a shell in the machine, where the engine is at its default endpoint. ssh takes over the terminal and returns
- * the exit status.
+ * Opens a shell in the machine, in which the engine is at its default endpoint. ssh takes over the terminal and returns the exit status.
  * @param directory where it starts, if the machine has it; else in the home of its root.
  */
 async function guestShell(
@@ -159,12 +158,12 @@ async function guestShell(
   return runAttached({ argv, env: io.env, terminal: io.interactive });
 }
 
-/** What ssh runs without a command. */
+/** The line that ssh runs if no command is given. */
 const LOGIN_LINE = 'exec "$SHELL" -l';
 
 /**
- * ssh exits with 255 for any death by signal. A waiting shell maps it to 128 plus the signal number; its own message is
- * discarded, and Ctrl-C goes to the command alone.
+ * Returns the line with the exit status of a shell. ssh exits with 255 for any death by signal. A waiting shell maps it to 128 plus the signal
+ * number; its own message is discarded, and Ctrl-C goes to the command alone.
  */
 function signalExitLine(line: string): string {
   return `trap : INT QUIT; exec 3>&2 2>/dev/null; ${line} 2>&3 3>&-; exit $?`;
@@ -192,7 +191,7 @@ const ENGINE_VARIABLES = [
 ];
 
 /**
- * The user's environment with the engine configured. An explicit namespace is kept.
+ * Returns the user's environment with the engine configured. An explicit namespace is kept.
  * @param engine its name and its endpoint from the status, such as `unix:///run/docker.sock`.
  */
 export function engineEnvironment(
@@ -224,15 +223,15 @@ async function otherShell(connection: Connection, args: readonly string[], io: I
 
 const PRODUCT_VM = `The ${COMPATIBLE.productName} VM needs to be`;
 const TO_RUN = "in order to execute 'rdctl shell', but it";
-/** No service is running. */
+/** Message when no service is running. */
 export const NOT_RUNNING = `${PRODUCT_VM} running ${TO_RUN} currently is not.`;
 
-/** @param state Rancher Desktop's name for it: `Stopped`. */
+/** Returns the message for a machine that is not running. @param state Rancher Desktop's name for it: `Stopped`. */
 function notInState(state: string): string {
   return `${PRODUCT_VM} in state "Running" ${TO_RUN} is current in state "${state}".`;
 }
 
-/** Sentences about the state have no `Error:` prefix; scripts match them. */
+/** Prints a refusal and returns the exit code. Sentences about the state have no `Error:` prefix; scripts match them. */
 export function refuse(sentence: string, io: Io): number {
   io.err(`${sentence}\nStart it with 'rdctl start', and wait with 'rdctl start --wait'.\n`);
   return 1;

@@ -51,7 +51,7 @@ start it again. If there is nothing to stop, the command does nothing and prints
   },
 });
 
-/** What people type after `up`. */
+/** The alias that people type after `up`. */
 export const down = defineCommand({
   ...shutdown,
   name: 'down',
@@ -67,13 +67,13 @@ export const down = defineCommand({
 });
 
 interface StopInput {
-  /** False: return at once. */
+  /** Whether to wait for the exit; true by default. */
   wait?: boolean;
-  /** `--target` */
+  /** The value of `--target`. */
   target?: string;
 }
 
-/** Stops the service, or what a killed one left running, and prints its reply. */
+/** Stops the service, or a backend that a killed one left running, and prints its reply. */
 export async function stopService({ wait = true, target }: StopInput, caller: Caller): Promise<void> {
   const { globals, io, connect } = caller;
   for (;;) {
@@ -83,7 +83,7 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
       connection = await connect();
       const client = createClient(connection);
       const pid = await pidOf(connection);
-      // Check first: the listener may be another program.
+      // Checked first: the listener may be another program.
       await client.backendState({ signal: io.signal });
       if (connection.foreign) requireNamed('shutdown', connection, target, caller);
       asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
@@ -105,8 +105,8 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
 }
 
 /**
- * No service answers: the home's lock shows whether one is alive and whether the last one left something running.
- * Returns `again` for one that was starting and is up now.
+ * Handles a service that does not answer: the home's lock shows whether one is alive and whether the last one left something running. Returns `again`
+ * for one that was starting and is up now.
  */
 async function shutdownUnreachable(
   error: unknown,
@@ -145,7 +145,7 @@ async function shutdownUnreachable(
       return stopLeft(wait, io);
     case 'none':
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
-      // The last service was not stopped, so the next one would restart what ran.
+      // The last service was not stopped, so the next one would restart the backend.
       if (home.cut !== undefined) return stopLeft(wait, io);
       if (!refused) io.err(`No service is running for this home; nothing was stopped: ${error.message}.\n`);
       return 'done';
@@ -160,7 +160,7 @@ async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
   return 'done';
 }
 
-/** Waits for a service that is stopping, as if this command had asked it; returns `again` for one that is starting. */
+/** Waits for a service that is stopping, as if this command had stopped it; returns `again` for one that is starting. */
 async function waitForHolder(holder: LockHolder, wait: boolean, io: Io): Promise<'done' | 'again'> {
   if (holder.ending) {
     if (wait) {
@@ -178,7 +178,7 @@ async function waitForHolder(holder: LockHolder, wait: boolean, io: Io): Promise
   return 'again';
 }
 
-/** @throws RdError `ERR_DRIVER_FAILED` when the service has exited and its lock says that its backend did not stop. */
+/** Throws if the backend is left. @throws RdError `ERR_DRIVER_FAILED` when the service has exited and its lock says that its backend did not stop. */
 async function refuseLeft(io: Io): Promise<void> {
   const where = homeOf(io);
   const home = await homeService(where);
@@ -188,7 +188,7 @@ async function refuseLeft(io: Io): Promise<void> {
   });
 }
 
-/** Nothing listens on the given port, so nothing left by a killed service is there either. */
+/** Warns that nothing listens on the given port, and about a backend that a killed service left. */
 async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
   const { leftoverText } = await import('../../src/client/session/missing.ts');
   const home = await homeService(homeOf(io));
@@ -221,7 +221,7 @@ async function endBySignal(
   if (wait) await waitUntilGone(() => processTable.isAlive(holder), holder.pid, io);
 }
 
-/** The process named by the connection file; absent when it names none. */
+/** Returns the process that the connection file names; undefined when it names none. */
 async function pidOf({ file }: Connection): Promise<number | undefined> {
   if (file === undefined) return undefined;
   const text = await readFile(file, 'utf8').catch(() => '{}');
@@ -229,7 +229,7 @@ async function pidOf({ file }: Connection): Promise<number | undefined> {
   return isObject(value) && typeof value.pid === 'number' ? value.pid : undefined;
 }
 
-/** Waits until it has exited. `own`: the service of this home. */
+/** Waits until a service has exited. `own`: whether it is that of this home. */
 async function waitUntilGone(
   lives: () => Promise<boolean>,
   pid: number | undefined,
@@ -243,7 +243,7 @@ async function waitUntilGone(
   await waitForExit({ lives, io, advice, ...words });
 }
 
-/** The port is open, or the process is alive. */
+/** Whether the port is open, or the process is alive. */
 async function serviceLives(client: Server, pid: number | undefined, io: Io): Promise<boolean> {
   if (pid !== undefined) return processTable.isAlive({ pid });
   try {

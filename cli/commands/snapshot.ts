@@ -156,7 +156,7 @@ this home is restored only with --foreign.
     const foreign = flags.foreign ?? false;
     return reporting(json, io, async () => {
       const server = await snapshotServer(invocation);
-      // An application that was merely found must not be overwritten by accident; see docs/drop-in.md.
+      // An application that was merely found must not be overwritten by accident (docs/drop-in.md).
       if (server?.client.connection.foreign)
         requireNamed('snapshot restore …', server.client.connection, flags.target, invocation);
       if (server) await checkListed(server.client, name, foreign, io);
@@ -222,7 +222,7 @@ These commands work with or without a running service.`,
 const GAP = 4;
 const MAX_DESCRIPTION = 63;
 
-/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`, with a column more only where a snapshot is from elsewhere. */
+/** Formats the table of `snapshot list` in the layout of Rancher Desktop's `rdctl`, with one more column only if a snapshot is from elsewhere. */
 export function snapshotTable(records: readonly SnapshotRecord[]): string {
   const hasForeign = records.some(({ foreign }) => foreign);
   const origin = ({ foreign }: SnapshotRecord) => (hasForeign ? [foreign ? 'another home' : 'this home'] : []);
@@ -236,7 +236,7 @@ export function snapshotTable(records: readonly SnapshotRecord[]): string {
   return `${tableLines(rows, GAP).join('\n')}\n`;
 }
 
-/** `Sat, 21 Nov 2026 09:39:22 UTC`, in the local time zone. */
+/** Formats a time in the local time zone: `Sat, 21 Nov 2026 09:39:22 UTC`. */
 export function localTime(created: string): string {
   const date = new Date(created);
   if (Number.isNaN(date.getTime())) return plainText(created);

@@ -114,7 +114,7 @@ settings are changed as with \`set\`, and a stopped backend is started. --dry-ru
   },
 });
 
-/** Prints to stderr which files of the user the start of a service is about to change. */
+/** Prints to stderr the files of the user that the start of a service is about to change. */
 async function nameFiles(request: Parameters<typeof filesOfStart>[1], io: Io): Promise<void> {
   const { filesOfStart } = await import('./apply/files-at-start.ts');
   const { files, advice } = await filesOfStart(io, request);
@@ -129,8 +129,8 @@ function text(value: unknown): string | undefined {
 }
 
 /**
- * The running service, or `undefined` when a local one may be launched: none was named, and the home's lock shows no
- * live service, whatever answers at the address of a stale connection file.
+ * Returns the running service. Undefined when a local one may be launched: none was named, and the home's lock shows no live service, whatever
+ * answers at the address of a stale connection file.
  */
 async function runningService(caller: Caller): Promise<Client | undefined> {
   const asked = await askService(caller, async (connection) => {
@@ -154,7 +154,7 @@ interface Changed {
   sent?: JsonObject;
 }
 
-/** Sends the requests to a running service; `undefined` when it exits, or is about to, before it took all of them. */
+/** Sends the requests to a running service. Returns undefined when it exits, or is about to, before it took all of them. */
 async function changeRunning(
   client: Client,
   { driver, settings }: { driver: string | undefined; settings: readonly GivenSetting[] },
@@ -177,7 +177,7 @@ async function changeRunning(
 /** Errors caused by a service that is shutting down. */
 const SHUTDOWN_ERRORS: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY'];
 
-/** `start` never changes the driver of existing state. */
+/** Throws for another driver than that of existing state, which `start` never changes. */
 async function sameDriver(client: Server & LifecycleClient, driver: string | undefined, io: Io): Promise<void> {
   if (driver === undefined || client.connection.foreign) return;
   const status = await client.status({ signal: io.signal });
@@ -190,14 +190,14 @@ async function sameDriver(client: Server & LifecycleClient, driver: string | und
 /** States in which a start must be requested. The cause of an earlier failure may be gone. */
 const START_STATES: readonly string[] = ['STOPPED', 'STOPPING', 'ERROR'];
 
-/** Returns the version of the desired state when a start was requested. */
+/** Requests a start if needed. Returns the version of the desired state then. */
 async function startBackend(client: LifecycleClient, io: Io): Promise<number | undefined> {
   const { vmState } = await client.backendState({ signal: io.signal });
   if (!START_STATES.includes(vmState)) return undefined;
   return (await client.setBackendState('STARTED', { signal: io.signal })).generation;
 }
 
-/** What a wait asks: our service for its status, another application for its state and what it would restart for. */
+/** A client for the wait: our service reports its status, another application its state and what it would restart for. */
 export type StartedClient = Server &
   EventClient &
   Pick<LifecycleClient, 'status' | 'backendState' | 'setBackendState'> &
@@ -206,9 +206,9 @@ export type StartedClient = Server &
 
 export interface WaitInput {
   client: StartedClient;
-  /** The requested version of the desired state; absent: the one in force. */
+  /** The requested version of the desired state; if undefined, the one in force. */
   generation: number | undefined;
-  /** The body that was sent; proposing it again shows whether an application without generations still has to restart. */
+  /** The body that was sent. Proposing it again shows whether an application without generations still has to restart. */
   sent: JsonObject | undefined;
   timeoutMs: number;
   io: Io;
@@ -216,7 +216,7 @@ export interface WaitInput {
 }
 
 /**
- * Waits until the backend has converged, and the files of the user are in place.
+ * Waits until the backend has converged and the files of the user are in place.
  * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_USER_FILES`, `ERR_DEADLINE`, `ERR_CANCELLED`.
  */
 export async function waitStarted(input: WaitInput): Promise<void> {
@@ -271,7 +271,7 @@ async function waitOwn(
       signal,
       onStatus(status) {
         const held = status.conditions.find(({ reason }) => reason === 'Held');
-        // A held backend may need user action, at once.
+        // A held backend may need user action, so its notice is shown at once.
         if (held && noticed === undefined) {
           noticed = plainText(held.message);
           line.interrupt();
@@ -288,7 +288,7 @@ async function waitOwn(
   }
 }
 
-/** A request to start has files tried again that could not be changed. */
+/** Returns the generation in force. A request to start also retries files that could not be changed. */
 async function generationInForce(client: StartedClient, signal: AbortSignal): Promise<number> {
   const status = await client.status({ signal });
   if (hasFailedFiles(status)) await client.setBackendState('STARTED', { signal });

@@ -47,7 +47,7 @@ restart of the service: a terminal is redrawn, otherwise each change is a line, 
   },
 });
 
-/** From the top left: each line is cleared to its end, and then the rest of the screen, so nothing flickers. */
+/** Redraws the screen from the top left: each line is cleared to its end, and then the rest of the screen, so nothing flickers. */
 function redraw(now: StatusDocument, io: Io): void {
   const text = statusText(now, style(io.color));
   const lines = (io.columns ? fold(text, io.columns) : text).split('\n');

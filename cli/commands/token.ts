@@ -74,7 +74,7 @@ const tokenCreate = defineCommand({
   },
 });
 
-/** Milliseconds, or undefined for `never`. Throws `ERR_USAGE`. */
+/** Parses a lifetime in milliseconds; undefined for `never`. Throws `ERR_USAGE`. */
 function lifetimeIn(text: string): number | undefined {
   if (text === 'never') return undefined;
   const days = /^(\d{1,5})d$/.exec(text)?.[1];
@@ -87,7 +87,7 @@ function lifetimeIn(text: string): number | undefined {
   throw usage(`--expires ${quote(text)} is not a time to come`, 'Use a duration such as 12h or 30d, or never.');
 }
 
-/** The address of the running service; undefined without one. */
+/** Returns the address of the running service; undefined without one. */
 async function urlOf(where: Places): Promise<string | undefined> {
   const home = await homeService(where);
   return home.kind === 'running' && home.holder.port !== undefined ? `http://127.0.0.1:${home.holder.port}` : undefined;

@@ -67,7 +67,7 @@ async function orSimulated(caller: Caller, file: string | undefined): Promise<st
   return realOrSimulated(caller, file);
 }
 
-/** Whatever is stored. */
+/** The request without a profile: the stored settings, started. */
 const DEFAULTS: Planned = {
   request: { settings: { version: SCHEMA_VERSION }, state: 'started', prune: [], wishes: [] },
   portForwards: [],

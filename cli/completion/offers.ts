@@ -7,7 +7,7 @@ import { lastWord } from '../usage-line.ts';
 
 /** The kind of word at the cursor. */
 export type CompletionContext =
-  /** An argument of an unknown command. */
+  /** The argument of an unknown command. */
   | { what: 'nothing'; prefix: string }
   /** A command name; `of` is absent at the top level. */
   | { what: 'command'; of?: Command; prefix: string }
@@ -67,7 +67,7 @@ interface ReadWords {
   args: readonly string[];
   /** The flag that expects a value next. */
   pending?: NamedFlag;
-  /** After `--`. */
+  /** Whether `--` has ended the flags. */
   ended?: boolean;
 }
 
@@ -101,7 +101,7 @@ export interface Offer {
   about?: string;
 }
 
-/** Fallback of the shell when there are no, or too few, candidates. */
+/** Completion by the shell when there are no, or too few, candidates. */
 type CompletionFallback = 'nothing' | 'files' | 'directories';
 
 export interface Offers {
@@ -130,7 +130,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
 /** Commands that take files as arguments. */
 const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell', 'cp'];
 
-/** The candidates that start with the prefix. */
+/** Returns the candidates that start with the prefix. */
 export async function offersFor(
   question: CompletionContext,
   platform: Platform,
@@ -169,7 +169,7 @@ function subcommands({ subcommands: below = [] }: Command): Offer[] {
   return below.map(({ name, summary }) => ({ word: lastWord(name), about: summary }));
 }
 
-/** Visible flags in help order; one that was already given only if it is repeatable. */
+/** Returns the visible flags in help order; a given one only if it is repeatable. */
 function flagOffers(
   { command, given, prefix }: Extract<CompletionContext, { what: 'flag' }>,
   platform: Platform,

@@ -1,4 +1,4 @@
-/** The script of `rdctl completion bash`; `asks` is the command it calls. Supports Bash 3.2. */
+/** Returns the script of `rdctl completion bash`. `asks` is the command that it calls. Supports Bash 3.2. */
 export function bashScript(asks: string): string {
   return `# Completion of rdctl for Bash. Load it with: source <(rdctl completion bash)
 
@@ -79,7 +79,7 @@ complete -o default -F __rdctl_complete rdctl
 `;
 }
 
-/** The script of `rdctl completion fish`; `asks` is the command it calls. */
+/** Returns the script of `rdctl completion fish`. `asks` is the command that it calls. */
 export function fishScript(asks: string): string {
   return `# Completion of rdctl for fish. Load it with: rdctl completion fish | source
 # or save it as ~/.config/fish/completions/rdctl.fish
@@ -117,7 +117,7 @@ complete -c rdctl -f -a '(__rdctl_offers)'
 `;
 }
 
-/** The script of `rdctl completion powershell`; `asks` is the command it calls. */
+/** Returns the script of `rdctl completion powershell`. `asks` is the command that it calls. */
 export function powershellScript(asks: string): string {
   return `# Completion of rdctl for PowerShell. Load it with: rdctl completion powershell | Out-String | Invoke-Expression
 
@@ -148,7 +148,7 @@ Register-ArgumentCompleter -Native -CommandName 'rdctl' -ScriptBlock {
 `;
 }
 
-/** The script of `rdctl completion zsh`; `asks` is the command it calls. */
+/** Returns the script of `rdctl completion zsh`. `asks` is the command that it calls. */
 export function zshScript(asks: string): string {
   return `#compdef rdctl
 # Completion of rdctl for Zsh. Load it with: source <(rdctl completion zsh)

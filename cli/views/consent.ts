@@ -4,7 +4,7 @@ import { type Allowed, type Consent, lossesOf, lostItems, missingConsent } from 
 import type { Io } from '../command.ts';
 
 /**
- * The consent to the losses in a plan: what was allowed in advance, or else the answer at a prompt. Without a terminal, what is missing.
+ * Returns the consent to the losses of a plan: from the command line, or else the answer at a prompt. Without a terminal, returns the missing losses.
  * @throws RdError when the user declines (`ERR_CONSENT_NEEDED`) or presses Ctrl-C (`ERR_CANCELLED`).
  */
 export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<Consent | { missing: Loss[] }> {
@@ -17,7 +17,7 @@ export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<C
   return { items, by: 'prompt' };
 }
 
-/** That a plan stops what runs, as a sentence without its period. */
+/** Says that a plan stops the backend, as a sentence without its period; undefined if it does not. */
 export function stopText({ changes }: Plan): string | undefined {
   const stops = changes.some(
     ({ path, after, severity, blocked }) =>
@@ -27,12 +27,12 @@ export function stopText({ changes }: Plan): string | undefined {
 }
 
 /**
- * The consent to a rollback that stops what runs, which its name does not say.
+ * Requires consent to a rollback that stops the backend, because the command's name does not say so.
  * @throws RdError `ERR_CONSENT_NEEDED` without it, `ERR_CANCELLED` by Ctrl-C.
  */
 export async function consentToStop(plan: Plan, allowed: Allowed, io: Io): Promise<void> {
   const stop = stopText(plan);
-  // Who agreed to a loss has read the plan.
+  // Whoever agreed to a loss has read the plan.
   if (stop === undefined || allowed === 'all' || lossesOf(plan).length > 0) return;
   if (io.interactive) return askYes(stop, io, 'Type "yes" to continue: ');
   throw new RdError('ERR_CONSENT_NEEDED', `${stop}; nothing was changed.`, {
@@ -41,10 +41,10 @@ export async function consentToStop(plan: Plan, allowed: Allowed, io: Io): Promi
 }
 
 /**
- * Prompts on the terminal; call only when `interactive`. The one answer that continues is the word itself: a single key may have been meant
- * for something else.
- * @param loss a sentence without its period
- * @throws as `consentTo`.
+ * Prompts on the terminal; must only be called when `interactive`. Only the whole word continues: a single key may have been meant for something
+ * else.
+ * @param loss a sentence without its period.
+ * @throws RdError when the user declines (`ERR_CONSENT_NEEDED`) or presses Ctrl-C (`ERR_CANCELLED`).
  */
 export async function askYes(
   loss: string,

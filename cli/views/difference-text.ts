@@ -5,17 +5,17 @@ import { valueText } from './text.ts';
 
 type Value = JsonValue | Sensitive | undefined;
 
-/** Two values as text. */
+/** The text of a difference between two values. */
 export interface DifferenceText {
-  /** One line: `old → new`, or for lists with entries in common how many differ. */
+  /** One line: `old → new`; for lists with entries in common, the number of differing ones. */
   brief: string;
-  /** Entries of such lists, `- old` before `+ new`, one per line; empty otherwise. */
+  /** Differing entries of such lists, `- old` before `+ new`, one per line; empty otherwise. */
   entries: string[];
 }
 
 /**
- * Two lists with entries in common differ by entry, other values as a whole. Entries are compared by value, and one that is listed twice
- * counts twice. `without`: text for a side that has no value.
+ * Formats a difference. Lists with entries in common differ by entry, other values as a whole. Entries are compared by value, and one that is listed
+ * twice counts twice. `without` is the text for a side that has no value.
  */
 export function differenceText(before: Value, after: Value, without = ['(nothing)', '(removed)']): DifferenceText {
   const byEntry = Array.isArray(before) && Array.isArray(after) ? listDifference(before, after) : undefined;
@@ -41,12 +41,12 @@ function listDifference(before: JsonValue[], after: JsonValue[]): DifferenceText
   };
 }
 
-/** Below the line of their setting. */
+/** Formats entries as lines below that of their setting. */
 export function entryLines(entries: readonly string[]): string[] {
   return entries.map((entry) => `      ${entry}`);
 }
 
-/** The entries of a list that are left once each of the others has taken one away. */
+/** Returns the entries of a list that are left once each of the others has taken one away. */
 function withoutThose(list: readonly string[], others: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const other of others) counts.set(other, (counts.get(other) ?? 0) + 1);

@@ -6,10 +6,10 @@ import { authorText, changesBrief, timeText } from './history-text.ts';
 import { durationText, plainText, type Style, style } from './text.ts';
 import { phaseText } from './work-text.ts';
 
-/** Columns of the longest type, and a gap. */
+/** Columns of the longest type, plus a gap. */
 const TYPE_WIDTH = 'maintenance'.length + 2;
 
-/** Prints messages: one line each for people, or one JSON document each. */
+/** Returns a printer of messages: one line each for people, or one JSON document each. */
 export function showMessages(output: string | undefined, io: Io): (message: StreamMessage) => void {
   if (output === 'json') return (message) => io.out(`${JSON.stringify(message)}\n`);
   const paint = style(io.color);
@@ -20,19 +20,19 @@ export function showMessages(output: string | undefined, io: Io): (message: Stre
       return;
     }
     const text = statusLineText(message);
-    // Most changes of the document are in parts that the line leaves out, or are the end of a step before the next one.
+    // Most changes of the document concern parts that the line leaves out, or the end of a step before the next one.
     const isNews = text !== status && !status.startsWith(`${text}, `);
     if (isNews) io.out(`${timeText(new Date().toISOString())}  ${'status'.padEnd(13)}${text}\n`);
     if (isNews) status = text;
   };
 }
 
-/** One line for an event: time, type and what happened. */
+/** Formats an event on one line: time, type and description. */
 function eventLine(event: EventDocument, paint: Style): string {
   return `${timeText(event.at)}  ${plainText(event.type).padEnd(TYPE_WIDTH)}${factsText(event, paint)}\n`;
 }
 
-/** One line for a status. */
+/** Formats a status on one line. */
 function statusLineText({ converged, generation, backendState, phases, conditions }: StatusDocument): string {
   const step = phases.findLast(({ ms }) => ms === undefined);
   const reason = conditions.find(({ type }) => type === 'Converged')?.reason ?? '';
@@ -93,7 +93,7 @@ function factsText(event: EventDocument, paint: Style): string {
   }
 }
 
-/** An event that a newer service added. */
+/** Formats an event that a newer service added. */
 function newerText(event: never): string {
   return plainText(JSON.stringify(event));
 }

@@ -1,27 +1,26 @@
-/** Columns of a folded line, whatever the terminal has. */
+/** Column limits of a folded line, whatever the terminal's width. */
 const WIDTHS = { least: 40, most: 100 };
 
-/** Unicode's Cc, in ranges, because naming it loads the data of Unicode at every start. */
+/** Unicode's category Cc as ranges, because naming it loads Unicode data at every start. */
 const CONTROL = '[\\u0000-\\u001f\\u007f-\\u009f]';
-/** What `styleText` puts around text. */
+/** Matches the sequences that `styleText` puts around text. */
 const STYLE = new RegExp(`${CONTROL}\\[[\\d;]*m`, 'g');
-/** Begins what is there to be copied. */
+/** Matches the beginning of a command to copy. */
 const PROGRAM = "(?:sudo|apt-get|brew|mount|RDCTL_HOME=\\S+|'[^']*/rdctl'|(?:\\S*/)?rdctl) ";
-/** What stays on one line: a command in backticks, one that ends its line after a colon, and any other word. */
+/** Matches text that stays on one line: a command in backticks, one that ends its line after a colon, and any other word. */
 const WORD = new RegExp(`(?:\`[^\`]+\`|(?<= \\S+: )${PROGRAM}.*|\\S)+`, 'g');
-/** JSON, examples, stack traces, what to do (`fix: …`), and lines that move the cursor. */
+/** Matches lines that are never folded: JSON, examples, stack traces, fixes (`fix: …`), and lines that move the cursor. */
 const VERBATIM = new RegExp(`^ *(?:[{}[\\]]|"[^"]*"(?::|,?$))|^ +(?:${PROGRAM}|at |fix: )(?!.*\\[flags\\])|${CONTROL}`);
-/** The mark of a list, which the text stands beside. */
+/** Matches the mark of a list, beside which its text is indented. */
 const MARK = /^ *(?:[-*!~+\u00b1] )?/;
-/** `warning: …`, `Target: …`, `team.yaml:7:5: …` */
+/** Matches `warning: …`, `Target: …`, `team.yaml:7:5: …`. */
 const NAMED = /^\S+: /;
-/** A name beside its text, and rows of more columns than these two. */
+/** Matches a name beside its text; a row of more columns is a table. */
 const LABEL = /^ *\S+(?: \S+)* {2,}(?=\S)/;
 const TABLE = /\S {2,}\S.*\S {2,}\S/;
 
 /**
- * Prose in lines that fit a terminal: its whole lines are folded at words, with the indent of their text. Tables and what is copied stay as they
- * are.
+ * Folds prose to lines that fit a terminal: whole lines are folded at words, with the indent of their text. Tables and text to copy stay as they are.
  */
 export function fold(text: string, columns: number): string {
   const width = Math.min(Math.max(columns, WIDTHS.least), WIDTHS.most);
@@ -38,14 +37,14 @@ function foldLine(line: string, width: number): string {
   return head + lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** Columns before the text. */
+/** Returns the columns before the text. */
 function indentOf(plain: string): number {
   const [label] = LABEL.exec(plain) ?? [];
   if (label !== undefined) return label.length;
   return NAMED.test(plain) ? 2 : (MARK.exec(plain)?.[0].length ?? 0);
 }
 
-/** Words in lines of at most `width` columns; a longer word is a line of its own. */
+/** Wraps words into lines of at most `width` columns; a longer word is a line of its own. */
 export function wrap(words: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const word of words) {
@@ -56,7 +55,7 @@ export function wrap(words: readonly string[], width: number): string[] {
   return lines;
 }
 
-/** In code points, as tables count. */
+/** Returns the length in code points, by which tables count. */
 function lengthOf(text: string): number {
   return [...text.replace(STYLE, '')].length;
 }

@@ -2,7 +2,7 @@ import type { ForeseenDrift } from '../../src/plan/change.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
 import { pathText, plainText, valueText } from './text.ts';
 
-/** What a kept profile will make of a field: `images.namespace is set back to web at once by the kept profile team`. */
+/** Describes the reaction of a kept profile to a field: `images.namespace is set back to web at once by the kept profile team`. */
 export function foreseenText(drift: ForeseenDrift, who = `the kept profile ${plainText(drift.profile)}`): string {
   return `${pathText(drift)} ${fateText(drift, who)}`;
 }

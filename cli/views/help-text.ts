@@ -4,7 +4,7 @@ import type { Command, CommandEntry, Flag, FlagTable, Group } from '../command.t
 import { lastWord, usageLine } from '../usage-line.ts';
 import { wrap } from './fold.ts';
 
-/** Columns where no terminal is narrower. */
+/** Columns of text, unless the terminal is narrower. */
 const WIDTH = 80;
 const LEAST = 40;
 
@@ -14,7 +14,7 @@ export const GROUPS: readonly (readonly [Group, string])[] = [
   ['other', 'Other:'],
 ];
 
-/** The output of `rdctl`, `rdctl help` and `rdctl --help`. `columns`: those of the terminal. */
+/** Returns the output of `rdctl`, `rdctl help` and `rdctl --help`. `columns` are those of the terminal. */
 export function rootHelp(all: readonly CommandEntry[], columns?: number): string {
   const width = widthIn(columns);
   const commands = all.filter(({ hidden }) => !hidden);
@@ -35,12 +35,12 @@ export function rootHelp(all: readonly CommandEntry[], columns?: number): string
   ].join('\n');
 }
 
-/** docs/commands.md has the full table. */
+/** Summary of the exit codes; docs/commands.md has the full table. */
 const EXIT_CODES = `Exit codes: 0 success; 1 failure; 3 refused; 4 timed out; 5 consent required; 6 the plan is stale.
 Commands that Rancher Desktop's rdctl has, too, exit with 0 or 1, or with 3 if the service or application found
 is not the intended one.`;
 
-/** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. `columns`: those of the terminal. */
+/** Returns the output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. `columns` are those of the terminal. */
 export function commandHelp(command: Command, platform: Platform, columns?: number): string {
   const width = widthIn(columns);
   const own = flagLines(command.flags, width, [], platform);
@@ -73,7 +73,7 @@ function flagLines(table: FlagTable, width: number, except: readonly string[] = 
   return rows.map(([text, summary]) => row(text, summary, column, width)).join('');
 }
 
-/** Label and summary of each visible flag, sorted. */
+/** Returns label and summary of each visible flag, sorted. */
 export function flagRows(
   table: FlagTable,
   except: readonly string[] = [],

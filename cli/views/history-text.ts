@@ -2,12 +2,12 @@ import type { Author, HistoryEntry, RecordedChange, RecordedLoss, RecordedOutcom
 import { type DifferenceText, differenceText, entryLines } from './difference-text.ts';
 import { count, durationText, pathText, plainText, tableLines, valueText } from './text.ts';
 
-/** Changes of one entry that the list names; the rest are counted. */
+/** Changes of an entry that the list names; the rest is counted. */
 const NAMED = 2;
 
 const CONSENT_BY = { flag: 'on the command line', prompt: 'at the prompt' };
 
-/** One line per entry, newest first. */
+/** Formats one line per entry, newest first. */
 export function historyText(entries: readonly HistoryEntry[]): string {
   const rows = entries
     .toReversed()
@@ -21,7 +21,7 @@ export function historyText(entries: readonly HistoryEntry[]): string {
   return `${tableLines([['GENERATION', 'WHEN', 'BY', 'RESULT', 'CHANGES'], ...rows]).join('\n')}\n`;
 }
 
-/** Everything that is known of one entry. `stored`: names of the snapshots that exist. */
+/** Formats all facts of an entry. `stored` has the names of the snapshots that exist. */
 export function entryText(entry: HistoryEntry, stored: readonly string[]): string {
   const { generation, at, by, changes, loss, outcome } = entry;
   const files = (by.files ?? []).map(({ path, sha256 }) => [
@@ -53,19 +53,22 @@ function lossLines(loss: RecordedLoss, stored: readonly string[]): string[] {
   return [...loss.items.map(plainText), returnText(loss, stored)];
 }
 
-/** How lost data comes back, as a clause. `stored`: as for `entryText`. */
+/** Explains how to get lost data back, as a clause. `stored` has the names of the snapshots that exist. */
 export function returnText(loss: RecordedLoss, stored: readonly string[]): string {
   if (!('snapshot' in loss)) return `no snapshot was made: ${plainText(loss.uncovered)}`;
   if (!stored.includes(loss.snapshot)) return `its snapshot ${plainText(loss.snapshot)} is deleted`;
   return `to get it back: ${restoreCommand(loss.snapshot)}`;
 }
 
-/** The command that brings back lost data. */
+/** Returns the command that brings back lost data. */
 export function restoreCommand(snapshot: string): string {
   return `rdctl snapshot restore ${/^[\w.-]+$/.test(snapshot) ? snapshot : JSON.stringify(plainText(snapshot))}`;
 }
 
-/** One line per change, with its place in the profile, and per entry of a changed list. `files`: those of the profile, named in full elsewhere. */
+/**
+ * Formats one line per change, with its place in the profile, and one per entry of a changed list. `files` are those of the profile, which are named
+ * in full elsewhere.
+ */
 export function changesText(changes: readonly RecordedChange[], files: Author['files'] = []): string {
   if (changes.length === 0) return 'No differences.\n';
   const names = files.map(({ path }) => basename(path));
@@ -94,7 +97,7 @@ function differenceOf(change: RecordedChange): DifferenceText {
   return { brief: valueText(change.after), entries: [] };
 }
 
-/** The first changes on one line, and how many more there are; or what was lost, where nothing else changed. */
+/** Formats the first changes on one line, and the number of others; or the loss, if nothing else changed. */
 export function changesBrief({ by, changes, loss }: Pick<HistoryEntry, 'by' | 'changes' | 'loss'>): string {
   if (changes.length === 0 && loss) return loss.items.map(plainText).join(', ');
   if (changes.length === 0 && by.how === 'restore') return restoredText(by);
@@ -107,7 +110,7 @@ function restoredText({ snapshot }: Author): string {
   return snapshot === undefined ? 'puts the replaced data back' : `replaces the data by that of ${plainText(snapshot)}`;
 }
 
-/** `apply team, token ci-bot`: how, from what, and with whose token. */
+/** Describes the origin of a change, with the profile and the token: `apply team, token ci-bot`. */
 export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
   if (by.token === undefined) return meansText(by);
   const token = `token ${plainText(by.token)}`;
@@ -133,7 +136,7 @@ function outcomeText(outcome: RecordedOutcome | undefined): string {
   return `${result} at ${timeText(at)}${why}${kept}`;
 }
 
-/** `2026-11-24 12:30:05`, in the time zone of this computer. */
+/** Formats a time in the time zone of this computer: `2026-11-24 12:30:05`. */
 export function timeText(at: string): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return plainText(at);

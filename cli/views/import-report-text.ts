@@ -13,7 +13,7 @@ export interface ImportReport {
 /** Maximum lines of one kind in text; JSON has all of them. */
 const MAX_SHOWN = 50;
 
-/** As text: the counts, then what differs from the source. */
+/** Formats the report as text: the counts, then the differences from the source. */
 export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string {
   const { kept, changed, lost } = outcomeCounts(fidelity);
   const lines = [
@@ -24,7 +24,7 @@ export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string
   return lines.map((line) => `${plainText(line)}\n`).join('');
 }
 
-/** The `--report` file: fields are added, never changed. It contains no values. */
+/** Formats the `--report` file: fields are added, never changed. It contains no values. */
 export function reportJson({ parts, fidelity, warnings }: ImportReport): string {
   const of = <T extends Fidelity['outcome']>(outcome: T) =>
     fidelity.filter((entry): entry is Extract<Fidelity, { outcome: T }> => entry.outcome === outcome);
@@ -40,7 +40,7 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
     counts: outcomeCounts(fidelity),
     kept: of('kept').map(({ part, path }) => ({ part, path })),
     changed: of('changed').map(({ part, path, from, reason }) => ({ part, path, from: from ?? path, reason })),
-    // A registry path contains the part.
+    // The place of a registry value contains the part.
     lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? partOfPlace(place) ?? null, place, reason })),
     warnings,
   };

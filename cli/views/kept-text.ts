@@ -5,14 +5,14 @@ import { differenceText, entryLines } from './difference-text.ts';
 import { count, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
 interface Moment {
-  /** Milliseconds. */
+  /** Current time in milliseconds since the epoch. */
   now: number;
   /** IANA name of the local time zone. */
   zone?: string;
   paint: Style;
 }
 
-/** One paragraph per kept profile. */
+/** Formats one paragraph per kept profile. */
 export function keptText(kept: readonly KeptStatus[], moment: Moment): string {
   if (kept.length === 0) return 'No profile is kept. Keep one with `rdctl apply -f FILE --keep`.\n';
   return paragraphs(kept.map((each) => profileText(each, moment)));
@@ -41,7 +41,7 @@ function healText({ watch }: KeptStatus): string {
 
 function driftLines(drift: Drift, { now, zone, paint }: Moment): string[] {
   const { before, after, what: fix, by, state, until, message, place, heal, pending } = drift;
-  // Toward what should be, as in a plan.
+  // Shown from the live value to the desired one, like a plan.
   const { brief, entries } = differenceText(before, after);
   const [values, differing] =
     fix !== undefined
@@ -62,14 +62,14 @@ function driftLines(drift: Drift, { now, zone, paint }: Moment): string[] {
   ];
 }
 
-/** The kept profiles while no service runs. */
+/** Formats the kept profiles while no service runs. */
 export function keptNamesText(kept: readonly { name: string; files: string[] }[]): string {
   if (kept.length === 0) return 'No profile is kept, and no service is running.\n';
   const lines = kept.map(({ name, files }) => `${plainText(name)}: not watched, from ${plainText(files.join(', '))}`);
   return `${lines.join('\n')}\n\nNo service is running, so nothing is compared with ${kept.length === 1 ? 'it' : 'them'}.\n`;
 }
 
-/** `team: in sync` for the status; undefined without kept profiles. */
+/** Formats the kept profiles for the status: `team: in sync`; undefined without any. */
 export function keptSummary(kept: readonly KeptStatus[] | undefined): string | undefined {
   const parts = (kept ?? []).map(({ name, state, drift }) => {
     const fields = drift.length === 0 ? '' : ` (${count(drift.length, 'field')}; see \`rdctl kept\`)`;

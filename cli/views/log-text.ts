@@ -6,14 +6,14 @@ import { plainText, type Style, valueText } from './text.ts';
 
 type Times = LogPlace['times'];
 
-/** Of pino. */
+/** Names of pino's levels. */
 const LEVELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARN', 50: 'ERROR', 60: 'FATAL' };
 const ERROR = 50;
-/** As dockerd, containerd and k3s write lines: `time="…" level=info msg="…" key=value`. */
+/** Matches lines of dockerd, containerd and k3s: `time="…" level=info msg="…" key=value`. */
 const LOGFMT = /^time="([^"]*)" level=(\w+) msg=(?:"((?:[^"\\]|\\.)*)"|(\S*))(.*)$/;
 const LOGFMT_TIME = /^time="([^"]*)"/;
 
-/** Milliseconds since 1970; undefined for a line without a time. */
+/** Returns the time of a line in milliseconds since 1970; undefined for a line without one. */
 export function timeOfLine(times: Times, line: string): number | undefined {
   const time = Date.parse(writtenTime(times, line) ?? '');
   return Number.isNaN(time) ? undefined : time;
@@ -25,14 +25,14 @@ function writtenTime(times: Times, line: string): string | undefined {
   return isObject(entry) && typeof entry.time === 'string' ? entry.time : undefined;
 }
 
-/** A line as JSON: that of a log in JSON unchanged, any other in `line` with its `time`. */
+/** Formats a line as JSON. One of a log in JSON is unchanged; any other is the member `line`, beside its `time`. */
 export function logLineJson(times: Times, line: string): string {
   if (times === 'json' && isObject(parseJson(line))) return line;
   const time = writtenTime(times, line);
   return JSON.stringify({ ...defined({ time }), line });
 }
 
-/** A line for people, with its time in the time zone of this computer. Nothing in it moves the cursor. */
+/** Formats a line for people, with its time in the time zone of this computer. Nothing in it moves the cursor. */
 export function logLineText(times: Times, line: string, paint: Style): string {
   const entry = times === 'json' ? parseJson(line) : undefined;
   if (isObject(entry)) return entryText(entry, paint);
@@ -66,7 +66,7 @@ function unquote(text: string): string {
   return typeof value === 'string' ? value : text;
 }
 
-/** Programs in a machine write what they like: without styles and controls. */
+/** Removes styles and control characters: programs in a machine may write any. */
 function printableText(text: string): string {
   return plainText(stripVTControlCharacters(text));
 }

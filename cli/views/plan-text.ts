@@ -18,7 +18,7 @@ const COSTS: Record<Severity, string> = {
   reset: 'RESET',
 };
 
-/** The plan as text: target, changes, blocked changes, blast radius, and a summary line. */
+/** Formats the plan as text: target, changes, blocked changes, blast radius, and a summary line. */
 export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   const possible = plan.changes.filter((change) => !change.blocked);
   const blocked = plan.changes.filter((change) => change.blocked);
@@ -51,7 +51,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   ]);
 }
 
-/** What kept profiles will make of the changes, without those that are blocked for that reason. */
+/** Describes the reactions of kept profiles to the changes, without those that are blocked for that reason. */
 export function keptText({ drift = [], changes }: Plan): string {
   const blocked = new Set(changes.filter(({ blocked }) => blocked?.by === 'kept').map(pathText));
   const lines = drift
@@ -60,7 +60,7 @@ export function keptText({ drift = [], changes }: Plan): string {
   return listText('Kept profiles:', lines);
 }
 
-/** The user's files that change, below a title. */
+/** Lists the user's files that change, below a title. */
 export function userFilesText(title: string, files: readonly UserFileChange[], paint: Style): string {
   return listText(
     title,
@@ -75,7 +75,7 @@ function deferredText({ deferred }: Plan): string {
   return listText(`Restart deferred until ${when}:`, lines);
 }
 
-/** `About 6 s, as the same steps took here twice since 2026-11-03.` */
+/** Formats a predicted duration: `About 6 s, as the same steps took here twice since 2026-11-03.` */
 function predictionText({ ms, times, since }: NonNullable<Plan['prediction']>): string {
   const often = times === 1 ? 'once' : times === 2 ? 'twice' : `${times} times`;
   const day = timeText(since).slice(0, 'YYYY-MM-DD'.length);
@@ -83,7 +83,7 @@ function predictionText({ ms, times, since }: NonNullable<Plan['prediction']>): 
   return `About ${roughly(ms)}, as the same steps took here ${took}.`;
 }
 
-/** No more digits than a duration that varies has: `140 ms`, `6 s`, `2 min 30 s`. */
+/** Formats a duration with no more digits than its variation permits: `140 ms`, `6 s`, `2 min 30 s`. */
 function roughly(ms: number): string {
   if (ms < 1000) return durationText(ms < 100 ? ms : Math.round(ms / 10) * 10);
   if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
@@ -105,15 +105,12 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** One line per warning. */
+/** Formats one line per warning. */
 export function warningsText({ warnings }: Plan, paint: Style): string {
   return warnings.map((warning) => `${paint.warn('warning:')} ${plainText(warning)}`).join('\n');
 }
 
-/**
- * `Target: rdctl at /home/x/.local/share/rdctl`, and the driver, marking a simulation. Another application has no
- * driver.
- */
+/** Formats `Target: rdctl at /home/x/.local/share/rdctl`, and the driver, marking a simulation. Another application has no driver. */
 export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
   if (target.settingsVersion !== undefined) {
     const who = `${target.product} (version unknown, settings version ${target.settingsVersion})`;
@@ -143,9 +140,9 @@ function signOf(action: Action, paint: Style): string {
   return action === 'no-op' ? sign : paint.warn(sign);
 }
 
-/** A created entry has one side only. */
+/** Formats the transition of a change. A created entry has one side only. */
 export function transition({ action, before, after, blocked }: Change): DifferenceText {
-  // A desired value that equals the live one but is not supported.
+  // The desired value equals the live one, but is not supported.
   const isOneSided = action === 'create' || (blocked && isDeepStrictEqual(before, after));
   if (isOneSided) return { brief: valueText(after), entries: [] };
   return differenceText(before, action === 'delete' ? undefined : after);
@@ -169,7 +166,7 @@ function listText(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : [title, ...lines].join('\n');
 }
 
-/** ` (team.yaml:7:5)` for a change that a document requests; otherwise empty. */
+/** Returns ` (team.yaml:7:5)` for a change that a document requests; otherwise an empty text. */
 function placeSuffix({ path, key }: { path: string; key?: string }, locate: Locate | undefined): string {
   const place = locate?.([...path.split('.'), ...(key === undefined ? [] : [key])], 'key');
   return place ? ` (${place.file}:${place.line}:${place.column})` : '';

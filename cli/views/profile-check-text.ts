@@ -32,7 +32,7 @@ const LATER: Readonly<Record<Effect, string>> = {
   changed: '= Would be changed, once nothing is refused',
 };
 
-/** The findings in one file, as text: a summary, the table, and each finding once. Nothing is wider than the terminal. */
+/** Formats the findings in one file: a summary, the table, and each finding once. Nothing is wider than the terminal. */
 export function checkText(
   label: string,
   cells: readonly CheckCell[],
@@ -114,7 +114,7 @@ function titleOf(path: string, facts: readonly string[], paint: Style, width: nu
   return [title, ...wrapText(text, INDENT, width)];
 }
 
-/** One row for neighbors with identical cells. */
+/** Formats a table with one row for neighbors with identical cells. */
 function table(cells: readonly CheckCell[], paint: Style): string {
   const platforms = PLATFORMS.filter((platform) => cells.some((cell) => cell.platform === platform));
   const rows = rowsOf(cells, platforms);
@@ -164,7 +164,7 @@ function same(text: string): string {
   return text;
 }
 
-/** Wraps to a narrow terminal; longer words are not broken. */
+/** Indent of wrapped text. Longer words are not broken. */
 const INDENT = '      ';
 
 function wrapText(text: string, indent: string, width: number): string[] {

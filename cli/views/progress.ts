@@ -12,17 +12,17 @@ import { workText } from './work-text.ts';
 /** Shows phases on stderr as they begin and end. */
 export interface Progress {
   show(status: StatusDocument): void;
-  /** Phases not printed yet: each is shown once, even when stdout and stderr are the same. */
+  /** Returns phases that were not printed yet: each is shown once, even when stdout and stderr are the same. */
   unshown(phases: readonly Phase[]): Phase[];
-  /** Call before writing anything else: clears an unfinished line. */
+  /** Clears an unfinished line; must be called before writing anything else. */
   interrupt(): void;
   /** Clears an unfinished line for good. */
   end(): void;
 }
 
 /**
- * On a terminal, one transient line with the current work, and a table after a failure; elsewhere one line per
- * finished phase, and one with the current work when that takes long.
+ * Shows progress: on a terminal, one transient line with the current work, and a table after a failure; elsewhere one line per finished phase, and
+ * one with the current work when that takes long.
  */
 export function progress(io: Io, paint: Style, clock: Clock = steadyClock): Progress {
   const finished = new Set<string>();
@@ -66,10 +66,10 @@ export interface DownloadProgress {
   end(): void;
 }
 
-/** Redraw interval: a remote terminal is slower than the download's chunks. */
+/** Milliseconds between redraws: a remote terminal is slower than the download's chunks. */
 const REDRAW_MS = 100;
 
-/** Progress on one terminal line; elsewhere a line for each while that it takes. */
+/** Shows the progress of a download on one terminal line; elsewhere one line at intervals. */
 export function downloadProgress(
   io: Pick<Io, 'err' | 'progress'>,
   clock: Pick<Clock, 'now'> = steadyClock,

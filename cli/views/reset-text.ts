@@ -1,6 +1,6 @@
 import type { ResetSummary } from '../../src/state/factory-reset.ts';
 
-/** What a factory reset has done, or would do, as text. */
+/** Formats the result of a factory reset, or its effects as a dry run. */
 export function resetText({ removed, kept, failed }: ResetSummary, dryRun = false): string {
   const section = (title: string, lines: string[]): string =>
     lines.length === 0 ? '' : `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;

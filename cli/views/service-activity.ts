@@ -14,9 +14,9 @@ export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
 
 /**
- * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and shows what the
- * service does meanwhile, as `apply` does while a snapshot is made. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
- * says so.
+ * Returns a client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and shows the activity of the service
+ * meanwhile; its `apply` shows it while a snapshot is made. `waitMs` is evaluated per plan; after that time the plan is made without an observation,
+ * and says so.
  */
 export function patientClient<C extends PlanClient & EventClient>(client: C, io: Io, waitMs: () => number): C {
   return {
@@ -54,18 +54,15 @@ function waitingText(status: StatusDocument): string {
 }
 
 export interface ServiceLine {
-  /** The text of the line; `undefined` draws nothing. */
+  /** Returns the text of the line; undefined draws nothing. */
   text(status: StatusDocument): string | undefined;
-  /** Where stderr is no terminal, print what the service does once it takes long, line by line. */
+  /** Whether to print the activity line by line once it takes long, if stderr is no terminal. */
   prints?: true;
-  /** Delay before the line is first drawn, in milliseconds. */
+  /** Milliseconds before the line is first drawn. */
   afterMs?: number;
 }
 
-/**
- * Draws a line on the terminal with what the service does while a command waits for it. Returns a function that removes
- * it.
- */
+/** Draws a line on the terminal with the activity of the service while a command waits for it. Returns a function that removes it. */
 export function serviceLine(
   { watch }: EventClient,
   io: Io,
@@ -94,12 +91,12 @@ export function serviceLine(
   };
 }
 
-/** How long a command waits for the plan that it does not display. */
+/** Milliseconds that a command waits for a plan that it does not display. */
 const HIDDEN_PLAN_MS = 1_000;
 
 /**
- * Prints to stderr what a request is about to interrupt, in a plan's wording, when the service is ours and something
- * runs. Never fails the command.
+ * Prints to stderr the items that a request is about to interrupt, in a plan's wording, when the service is ours and something runs. Never fails the
+ * command.
  */
 export async function printInterruptions(
   client: PlanClient,
@@ -113,7 +110,7 @@ export async function printInterruptions(
   return plan.blastRadius.length > 0;
 }
 
-/** The same for settings that are about to be written, with what kept profiles will make of them. */
+/** Prints to stderr the items that a settings write is about to interrupt, and the reactions of kept profiles. Never fails the command. */
 export async function printConsequences(client: PlanClient, request: PlanRequest, io: Io): Promise<void> {
   const plan = await hiddenPlan(client, request, io);
   if (!plan) return;
@@ -142,7 +139,7 @@ export function showNotices({ notices }: Pick<StatusDocument, 'notices'>, io: Pi
   for (const notice of notices) io.err(`notice: ${plainText(notice)}\n`);
 }
 
-/** `driver host`; a simulation is always marked. */
+/** Formats a driver: `driver host`; a simulation is always marked. */
 export function driverText({ name, simulated }: StatusDocument['driver']): string {
   return `driver ${name}${simulated ? ' (simulated: no real machine or engine)' : ''}`;
 }

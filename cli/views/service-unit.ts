@@ -3,7 +3,7 @@ import { plainText } from './text.ts';
 
 const OWNERS = { install: '', package: ' (of a package)', other: ' (not created by rdctl)' } as const;
 
-/** The unit in force, and what starts the service where none does. */
+/** Describes the unit in force; without one, explains how the service starts. */
 export function unitText(state: UnitState, { system, name }: { system: boolean; name: string }): string {
   const when = system ? 'at boot' : 'at login';
   const install = system ? 'sudo rdctl service install --system' : 'rdctl service install';
@@ -23,7 +23,7 @@ export function unitText(state: UnitState, { system, name }: { system: boolean; 
   return `${lines.join('\n')}\n`;
 }
 
-/** What an installation changed. `running`: pid of the service that ran before. */
+/** Describes the changes of an installation. `running` is the pid of the service that ran before. */
 export function installedText(
   { unit, packaged, onFirstUse, pid }: UnitState,
   { system, running }: { system: boolean; running: number | undefined },

@@ -3,10 +3,10 @@ import type { MachineStart, StatusDocument } from '../../src/reconcile/status-do
 import { keptSummary } from './kept-text.ts';
 import { count, durationText, paragraphs, plainText, type Style, tableLines } from './text.ts';
 
-/** A container can publish hundreds of ports. */
+/** Maximum ports shown; a container can publish hundreds. */
 const MAX_PORTS = 20;
 
-/** The status as text: the target, the state, each part, and what is missing. */
+/** Formats the status: the target, the state, each part, and the missing ones. */
 export function statusText(status: StatusDocument, paint: Style): string {
   if (status.settingsVersion !== undefined) return foreignText(status, paint);
   const { driver, engine, maintenance, policies } = status;
@@ -41,7 +41,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
   ]);
 }
 
-/** An apply that is running, or that failed while unattended. */
+/** Describes an apply that is running, or that failed while unattended. */
 function applyText({ apply }: StatusDocument): string | undefined {
   if (apply?.state === 'running') {
     const step = apply.steps.at(-1);
@@ -50,7 +50,7 @@ function applyText({ apply }: StatusDocument): string | undefined {
   return apply?.error && `failed: ${plainText([apply.error.message, ...apply.error.details].join(' '))}`;
 }
 
-/** What became of the last apply, while what it led to is in force. */
+/** Describes the fate of the last apply, while its result is in force. */
 function transactionText({ transaction, generation: now }: StatusDocument): string | undefined {
   if (!transaction) return undefined;
   const { generation, state, reason = '', keptBecause, unwritten, to, returnGeneration } = transaction;
@@ -76,7 +76,7 @@ function transactionText({ transaction, generation: now }: StatusDocument): stri
   }
 }
 
-/** Another application reports less. */
+/** Formats the status of another application, which reports less. */
 function foreignText(status: StatusDocument, paint: Style): string {
   const { product, version, settingsVersion, home, engine, conditions } = status;
   const rows = [
@@ -95,7 +95,7 @@ function stateText(status: StatusDocument, paint: Style): string {
   return `${stateWord(status)}, ${word} (${desired})`;
 }
 
-/** The state constant that scripts use, with an explanation where needed. */
+/** Returns the state constant that scripts use, with an explanation if needed. */
 function stateWord({ backendState, cluster }: StatusDocument): string {
   if (backendState !== 'DISABLED') return backendState;
   const why = cluster.state === 'unsupported' ? 'this driver has no Kubernetes' : 'Kubernetes is disabled';
@@ -118,7 +118,7 @@ function machineText({ machine }: StatusDocument): string {
   return `on${by}${machine.started ? `, ${startText(machine.started)}` : ''}`;
 }
 
-/** Phases below a tenth of a second are omitted. */
+/** Formats the phases of a start; those below a tenth of a second are omitted. */
 function startText({ how, phases }: MachineStart): string {
   const total = phases.reduce((sum, { ms }) => sum + ms, 0);
   const parts = phases.filter(({ ms }) => ms >= 100).map(({ name, ms }) => `${plainText(name)} ${durationText(ms)}`);
@@ -146,7 +146,7 @@ function clusterText({ cluster }: StatusDocument): string {
   return `${cluster.state}, ${version}`;
 }
 
-/** Bind mounts of a missing directory appear empty in the machine. */
+/** Warns about bind mounts of missing directories, which appear empty in the machine. */
 function missingDirectories({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || !machine.shared) return '';
   const lines = machine.shared.mounts.flatMap((directory, index) => {
@@ -162,14 +162,14 @@ function flawText({ machine }: StatusDocument, paint: Style): string {
   return `${paint.warn('!')} The machine is only partly configured: ${plainText(machine.flaw)}`;
 }
 
-/** Without KVM the machine converges but is slow, so explain how to get it. */
+/** Explains how to get KVM: without it the machine converges but is slow. */
 function emulationText({ machine }: StatusDocument): string {
   if (machine.state !== 'on' || machine.accelerator !== 'tcg') return '';
   const why = machine.emulatedBecause === undefined ? '' : `: ${plainText(machine.emulatedBecause)}`;
   return `- The machine is emulated (TCG), which is several times slower than hardware virtualization${why}`;
 }
 
-/** Host ports forwarded into the machine. */
+/** Lists the host ports forwarded into the machine. */
 function portsText({ ports = [] }: StatusDocument): string | undefined {
   const open = ports.filter(({ state }) => state === 'forwarded');
   const isPublic = ({ addresses = [] }: ShownPort) => addresses.includes('0.0.0.0');
@@ -192,7 +192,7 @@ function portList(ports: readonly ShownPort[]): string {
   return `${ports.slice(0, MAX_PORTS).map(portText).join(', ')}${more}`;
 }
 
-/** `8080`, `53/udp`, `80 (kube-system/traefik:web)` */
+/** Formats a port: `8080`, `53/udp`, `80 (kube-system/traefik:web)`. */
 function portText({ port, protocol, claimedBy }: ShownPort): string {
   const text = protocol === 'udp' ? `${port}/udp` : String(port);
   return claimedBy === undefined ? text : `${text} (${plainText(claimedBy)})`;
@@ -208,7 +208,7 @@ function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
     .join('\n');
 }
 
-/** User files that need attention; those in sync are omitted. */
+/** Lists user files that need attention; those in sync are omitted. */
 function integrationText({ hostIntegration }: StatusDocument, paint: Style): string {
   const { offBecause, files = [] } = hostIntegration ?? {};
   if (offBecause !== undefined) return `- User files are not managed: ${plainText(offBecause)}.`;
@@ -221,7 +221,7 @@ function integrationText({ hostIntegration }: StatusDocument, paint: Style): str
     .join('\n');
 }
 
-/** Conditions that are not true, each message once: the summary often repeats the failing part. */
+/** Returns the conditions that are not true, each message once: the summary often repeats the failing part. */
 function notableConditions(conditions: readonly Condition[]): Condition[] {
   const open = conditions.filter((condition) => condition.status !== 'True');
   return open.filter(
@@ -229,13 +229,13 @@ function notableConditions(conditions: readonly Condition[]): Condition[] {
   );
 }
 
-/** `-` intended, `~` in progress, `!` wrong. */
+/** Formats a condition, marked `-` if intended, `~` in progress, `!` wrong. */
 function conditionText(condition: Condition, paint: Style): string {
   const marks = { none: '-', patience: '~', attention: paint.warn('!') };
   return `${marks[condition.concern]} ${condition.type}: ${plainText(condition.message || condition.reason)} (${condition.reason})`;
 }
 
-/** One line per finished or running phase, durations aligned. */
+/** Formats one line per finished or running phase, durations aligned. */
 export function phasesText(phases: readonly Phase[]): string {
   const rows = phases.map((phase) => {
     const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
@@ -244,7 +244,7 @@ export function phasesText(phases: readonly Phase[]): string {
   return tableLines(rows).join('\n');
 }
 
-/** `: reason`, if there is one. */
+/** Returns `: reason`, if there is one. */
 export function why({ reason }: Phase): string {
   return reason === undefined ? '' : `: ${plainText(reason)}`;
 }

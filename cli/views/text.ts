@@ -6,7 +6,7 @@ import { escapeHidden, stripHidden } from '../../src/settings/printable.ts';
 const PLAIN = /^[\w./:@*+-]+$/;
 const JSON_LITERALS = /^(?:true|false|null|-?\d+(?:\.\d+)?)$/;
 
-/** A value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
+/** Formats a value on one line: plain words bare, everything else as JSON, so control characters never reach a terminal. */
 export function valueText(value: JsonValue | Sensitive | undefined): string {
   if (value === undefined) return '(nothing)';
   if (isSensitive(value)) return '(sensitive)';
@@ -20,20 +20,17 @@ export function valueText(value: JsonValue | Sensitive | undefined): string {
   return JSON.stringify(value);
 }
 
-/** `application.extensions.installed[example/ext]` */
+/** Formats the path of a change: `application.extensions.installed[example/ext]`. */
 export function pathText(change: Pick<Change, 'path' | 'key'>): string {
   return change.key === undefined ? change.path : `${change.path}[${valueText(change.key)}]`;
 }
 
-/**
- * Untrusted text for a terminal: control and invisible characters, which could move the cursor or rewrite lines, become
- * spaces.
- */
+/** Cleans untrusted text for a terminal: control and invisible characters, which could move the cursor or rewrite lines, become spaces. */
 export function plainText(text: string): string {
   return stripHidden(text);
 }
 
-/** A human-readable duration: `240 ms`, `1.4 s`, `2 min 5 s`. */
+/** Formats a duration for people: `240 ms`, `1.4 s`, `2 min 5 s`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
@@ -41,12 +38,12 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A JSON document on stdout. */
+/** Formats a JSON document for stdout. */
 export function jsonText(document: unknown): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** One line per row, each column as wide as its longest cell in code points. The last column is not padded. */
+/** Formats one line per row, each column as wide as its longest cell in code points. The last column is not padded. */
 export function tableLines(rows: readonly (readonly string[])[], gap = 2): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => lengthOf(row[column] ?? ''))) + gap);
   const pad = (cell: string, width: number) => cell + ' '.repeat(width - lengthOf(cell));
@@ -59,12 +56,12 @@ function lengthOf(text: string): number {
   return [...text].length;
 }
 
-/** The parts that are not empty, with an empty line between them. */
+/** Joins the parts that are not empty, with an empty line between them. */
 export function paragraphs(parts: readonly string[]): string {
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-/** `1 change`, `2 changes`. */
+/** Formats a count: `1 change`, `2 changes`. */
 export function count(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? '' : 's'}`;
 }

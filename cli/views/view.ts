@@ -24,7 +24,7 @@ interface ValidationReport {
   warnings: readonly string[];
 }
 
-/** Events of an apply outside of the client's loop. */
+/** Events of an apply that occur outside of the client's loop. */
 type SurroundingEvent =
   | { type: 'lock-held'; pid: number; since: string }
   | { type: 'starting'; driver?: string; files: readonly UserFileChange[]; advice?: string }
@@ -35,20 +35,20 @@ type SurroundingEvent =
  * everything else to stderr. The JSON form is stable: fields are added, never changed.
  */
 export interface View {
-  /** `locate` finds the profile line of a change. */
+  /** Shows a plan. `locate` finds the profile line of a change. */
   plan(plan: Plan, locate?: Locate): void;
-  /** `managers`: what set the live values. */
+  /** Shows differences. `managers` are those of the live values. */
   diff(plan: Plan, managers: readonly FieldManager[]): void;
   status(status: StatusDocument): void;
   validation(report: ValidationReport): void;
   event(event: ApplyEvent | SurroundingEvent, locate?: Locate): void;
   applied(outcome: ApplyOutcome): void;
-  /** Clears drawn events, also after a failure. */
+  /** Clears drawn events, even after a failure. */
   endEvents(): void;
   warnings(warnings: readonly string[]): void;
 }
 
-/** `-o` of every command with two views. */
+/** The flag `-o` of every command with two views. */
 export const OUTPUT_FLAG = {
   type: 'string',
   short: 'o',
@@ -57,12 +57,12 @@ export const OUTPUT_FLAG = {
   yamlFromJson: true,
 } as const;
 
-/** The view for `-o`; text by default. */
+/** Returns the view for `-o`; text by default. */
 export function viewFor(output: string | undefined, io: Io): View {
   return output === 'json' ? jsonView(io) : humanView(io);
 }
 
-/** Text for people. */
+/** Returns the view for people. */
 function humanView(io: Io): View {
   const paint = style(io.color);
   const steps = progress(io, paint);
@@ -181,7 +181,7 @@ function stepText({ step: { what, name }, again }: Extract<ApplyEvent, { type: '
   return `${what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(name)}.`;
 }
 
-/** Even without changes, warnings are shown, and what a kept profile is about to change. */
+/** Formats a plan without changes, whose warnings and reactions of kept profiles are still shown. */
 function unchangedText(plan: Plan, paint: Style): string {
   const parts = [targetText(plan.target, plan.basis, paint), keptText(plan), warningsText(plan, paint)];
   return parts.filter((part) => part !== '').join('\n');
@@ -216,7 +216,7 @@ function appliedText(
   }
 }
 
-/** One JSON document on stdout per command; see docs/profiles.md. Warnings stay on stderr as text. */
+/** Returns the view that prints one JSON document on stdout per command (docs/profiles.md). Warnings stay on stderr as text. */
 function jsonView(io: Io): View {
   const print = (document: unknown) => io.out(jsonText(document));
   return {
@@ -233,7 +233,7 @@ function jsonView(io: Io): View {
   };
 }
 
-/** Differences without costs, because nothing is being applied. */
+/** Returns the differences without costs, because nothing is being applied. */
 function diffDocument(plan: Plan, managers: readonly FieldManager[]): object {
   return {
     kind: 'Diff',

@@ -3,12 +3,12 @@ import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { plainText } from './text.ts';
 
-/** A step in progress, and what it waits for. */
+/** Formats a step in progress, and what it waits for. */
 export function phaseText({ name, waitingFor }: Pick<Phase, 'name' | 'waitingFor'>): string {
   return plainText(waitingFor === undefined ? `${name} …` : `${name} … ${waitingFor}`);
 }
 
-/** What a service works on, for a command that waits for its backend; `undefined` for one that does nothing. */
+/** Describes the activity of a service, for a command that waits for its backend; undefined if there is none. */
 export function workText(status: StatusDocument): string | undefined {
   const held = status.conditions.find(({ reason }) => reason === 'Held' || reason === 'DataNotWhole');
   const doing = status.maintenance ?? held?.message;
@@ -20,7 +20,7 @@ export function workText(status: StatusDocument): string | undefined {
   return texts.length > 0 ? texts.join(' ') : afterwardsText(status);
 }
 
-/** What is left once the backend is as desired. */
+/** Describes the work that is left once the backend is as desired. */
 function afterwardsText({ transaction, apply }: StatusDocument): string | undefined {
   if (transaction?.state === 'proving') return 'The backend is as desired; what was started is watched for a moment.';
   const step = apply?.state === 'running' ? apply.steps.at(-1) : undefined;

@@ -1,7 +1,7 @@
 import { parseJson } from '../../src/json.ts';
 import type { Io } from '../command.ts';
 
-/** Prints each JSON document that a command prints as YAML, for `-o yaml`; several are separated by `---`. */
+/** Returns an `Io` that prints each JSON document of a command as YAML, for `-o yaml`; several are separated by `---`. */
 export async function yamlOutput(io: Io): Promise<Io> {
   const { stringify } = await import('yaml');
   let printed = false;

@@ -12,34 +12,36 @@ import { PAST } from '../../src/settings/past.gen.ts';
 import { defaultIn, firstReleaseWith, RELEASES, type Release, releaseIndex } from '../../src/settings/releases.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 
-/** A path at which some release had a setting. `first` and `last` are places in `RELEASES`; `last` is -1 for one before them all. */
+/**
+ * A path at which some release had a setting. `first` and `last` are indexes in `RELEASES`; `last` is -1 for a path that only earlier releases had.
+ */
 export interface Place {
   path: string;
   names: readonly string[];
   first: number;
   last: number;
   type: FieldType;
-  /** The setting of today that is or was there; absent for one that came to an end. */
+  /** The setting of today that is or was at this path; absent for one that was removed. */
   field?: SettingField;
 }
 
-/** A section has the settings of its members: it is there while any of them is. */
+/** A section of settings. It exists in every release that has any of its members. */
 export interface Section {
   path: string;
   first: number;
   last: number;
   members: ReadonlyMap<string, AtlasNode>;
-  /** By names in lower case, for the registry. */
+  /** Members by lower-case name, for the registry. */
   folded: ReadonlyMap<string, AtlasNode>;
 }
 export type AtlasNode = { name: string } & ({ place: Place } | { section: Section });
 
 const NEWEST = RELEASES.length - 1;
 
-/** Every path of every release, as one tree; `version` is no part of it. */
+/** Every path of every release as one tree, without `version`. */
 export const ATLAS: Section = sectionOf('', allPlaces());
 
-/** Where the setting of a place was before or is after it, at that release. */
+/** Returns the place at which a release has the setting of another place; undefined if the release lacks it. */
 function placeIn(place: Place, release: number): Place | undefined {
   const others = place.field ? (PLACES_OF.get(place.field.path) ?? []) : [];
   return others.find((other) => existsIn(other, release));
@@ -54,7 +56,7 @@ function allPlaces(): Place[] {
     placeOf(field.path, field.type, firstReleaseWith(field.path), NEWEST, field),
   );
   const moved = FIELDS.flatMap(earlierPlaces);
-  // No release wrote them, or the settings version does not tell which.
+  // Places that no release wrote, or whose releases the settings version does not tell.
   const other = PAST.flatMap(({ path, now, from, dropped, releases }) => {
     const field = from === undefined && !dropped ? FIELDS.find((each) => each.path === now) : undefined;
     return field ? [placeOf(path, field.type, indexOf(releases?.[0]), indexOf(releases?.[1]), field)] : [];
@@ -70,7 +72,7 @@ function indexOf(release: string | undefined): number {
 }
 
 function placeOf(path: string, type: FieldType, first: number, last: number, field?: SettingField): Place {
-  // Before the first release of the list it begins nowhere, and its end is all that counts.
+  // A place older than every release of the list has no first one; only its end counts.
   return { path, names: path.split('.'), first: last === -1 ? 0 : first, last, type, ...(field ? { field } : {}) };
 }
 
@@ -99,7 +101,7 @@ function sectionOf(path: string, places: readonly Place[]): Section {
   const members = new Map([...groups].map(([name, below]): [string, AtlasNode] => [name, nodeOf(name, below, depth)]));
   return {
     path,
-    // A version alone makes a profile: its root is in every release.
+    // A version alone makes a profile, so the root section is in every release.
     first: Math.min(...places.map(({ first }) => first)),
     last: Math.max(...places.map(({ last }) => last)),
     members,
@@ -130,8 +132,8 @@ function placesBySetting(root: Section): Map<string, Place[]> {
 }
 
 /**
- * Why a release passes over what stands at a place that other releases have. In the same words for as many releases as possible.
- * @param by `registry`: the names are looked for before anything is migrated.
+ * Explains why a release ignores a value at a place that other releases have. The wording is shared by as many releases as possible.
+ * @param by `registry` if names are looked up before any migration.
  */
 export function absence(place: Place | Section, { index }: Pick<System, 'index'>, by: 'written' | 'registry'): string {
   if (index < place.first) return beginning(place, index);
@@ -155,15 +157,15 @@ function beginning(place: Place | Section, index: number): string {
   return before ? `${since}; before, it is ${before.path}` : since;
 }
 
-/** A release on a platform, as far as it matters to a profile. */
+/** A release on a platform, reduced to the facts that matter to a profile. */
 export interface System {
-  /** Place in `RELEASES`. */
+  /** Index in `RELEASES`. */
   index: number;
   release: Release;
   platform: Platform;
-  /** Built-in defaults by the paths of today, on the newest systems; settings that the release lacks have none. */
+  /** Built-in defaults by current path, on the newest systems; settings that the release lacks have none. */
   defaults: ReadonlyMap<SettingPath, JsonValue>;
-  /** Why a setting cannot be anything but its default here; settings of this platform have no entry. */
+  /** The reason why a setting can only have its default on this platform; settings that the platform supports have no entry. */
   elsewhere: ReadonlyMap<SettingPath, string>;
 }
 

@@ -9,7 +9,7 @@ import { systemOf } from './atlas.ts';
 import { type CheckCell, type CheckFinding, type CheckPart, verdictOf } from './finding.ts';
 import { partChecker } from './part-check.ts';
 
-/** Which cells of the table are wanted. */
+/** The cells of the table to compute. */
 export interface CheckSelection {
   releases: readonly Release[];
   platforms: readonly Platform[];
@@ -19,12 +19,12 @@ export interface CheckSelection {
 export const ALL: CheckSelection = { releases: RELEASES, platforms: PLATFORMS };
 
 /**
- * What releases of the compatible application would make of these deployment profiles, release by release in the order of the
- * selection: not what this tool would. Settings nest as deep as JSON text may that a reader has let pass (`MOST_LEVELS`).
+ * Checks how releases of the compatible application would interpret these deployment profiles, release by release in the order of the selection; this
+ * tool would interpret them differently. Settings may nest as deep as the readers of JSON text allow (`MOST_LEVELS`).
  *
- * Assumed is a computer of today: macOS 14 or newer on a processor of Apple, which decides the default type of the virtual
- * machine and whether Rosetta can be on. Whether a release knows a version of Kubernetes is not looked at.
- * @see judgeValue for which rules are exact and which are those of the newest release.
+ * Assumes an up-to-date computer: macOS 14 or newer on Apple silicon, which decides the default type of the virtual machine and whether Rosetta can
+ * be on. Whether a release knows a version of Kubernetes is not checked.
+ * @see judgeValue for the rules that are exact and those taken from the newest release.
  */
 export function checkProfile(parts: readonly CheckPart[], selection: CheckSelection): CheckCell[] {
   const checkers = parts.map(partChecker);
@@ -37,18 +37,15 @@ export function checkProfile(parts: readonly CheckPart[], selection: CheckSelect
   );
 }
 
-/** One sentence for each thing that the application would not take as it is written. */
+/** Sentences about values that the application would not take as written. */
 export interface Judgement {
-  /** What it would refuse, or pass over. */
+  /** Values that it would refuse or ignore. */
   warnings: string[];
-  /** What it would start with in another form. */
+  /** Values that it would change. */
   notes: string[];
 }
 
-/**
- * What the application would make of a profile that was made here: the judgement of `profile check` in the newest release whose own
- * settings have the version of the profile, or the next one that a release has.
- */
+/** Checks a profile that was made here against the newest release whose own settings have the version of the profile, or the next release. */
 export function judgement(
   { document, at, warnings }: DeploymentInput,
   { settings, origins }: Pick<SelectedSettings, 'settings' | 'origins'>,
@@ -70,7 +67,7 @@ export function judgement(
   for (const finding of cells.flatMap(({ findings }) => findings)) {
     if (finding.effect === 'refused') found.warnings.push(`${who} would refuse this profile: ${described(finding)}`);
     else if (finding.effect === 'changed') found.notes.push(`${who} would change a setting: ${described(finding)}`);
-    // What the input itself cannot mean is said already.
+    // An invalid value of the input has been reported already.
     else if (!warnings.some((line) => line.startsWith(`"${finding.path}" `))) {
       found.warnings.push(`${who} would ignore a setting: ${described(finding)}`);
     }
@@ -85,7 +82,7 @@ function releaseOf(version: number): Release {
   return release;
 }
 
-/** `file:line:column: ` of what is called so in the profile, or of the nearest thing around it; empty where nothing was written. */
+/** Returns `file:line:column: ` of the setting in the profile, or of the nearest value around it; empty if neither was written. */
 function placeOf(
   names: readonly string[],
   { file, position }: DeploymentInput['document'],

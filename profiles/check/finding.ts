@@ -4,28 +4,28 @@ import { wordList } from '../../src/settings/printable.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
 import type { Part } from '../formats/format.ts';
 
-/** One of the two deployment profiles, at its own version and by the names of that version. */
+/** One of the two deployment profiles, with its own version and the names of that version. */
 export interface CheckPart {
   part: Part;
   settings: JsonObject;
 }
 
 /**
- * What becomes of a field: `refused`: the application does not start with the profile, or quits as soon as it needs the value;
- * `ignored`: it starts without what the field says; `changed`: it starts with something else or something more.
+ * The fate of a field. `refused`: the application does not start with the profile, or quits as soon as it needs the value; `ignored`: it starts
+ * without the value; `changed`: it starts with a different value or additional ones.
  */
 export type Effect = 'refused' | 'ignored' | 'changed';
 
-/** One thing that a release does not take as it is written. */
+/** A value that a release does not take as written. */
 export interface CheckFinding {
-  /** Absent for what stands in no part of the file. */
+  /** Part of the value; absent if it is in none. */
   part?: Part;
-  /** Dotted path as the profile has it; `version` for the profile as a whole. */
+  /** Dotted path as written in the profile; `version` for the profile as a whole. */
   path: string;
-  /** The same as a list of names; of something that the release adds, where it would stand. */
+  /** The path as a list of names; for a value that the release adds, the path that it would have. */
   names: readonly string[];
   effect: Effect;
-  /** A clause that says the same for every release that it concerns, so that equal findings can be merged. */
+  /** A clause in the same words for every affected release, so that equal findings can be merged. */
   reason: string;
   /** The name or value that was probably meant. */
   suggestion?: string;
@@ -33,9 +33,9 @@ export interface CheckFinding {
 
 export type Verdict = 'accepted' | 'partly' | 'rejected';
 
-/** What one release makes of the profile on one platform. */
+/** The findings of one release on one platform. */
 export interface CheckCell {
-  /** `1.20` */
+  /** Name of the release, such as `1.20`. */
   release: string;
   settingsVersion: number;
   platform: Platform;
@@ -43,7 +43,7 @@ export interface CheckCell {
   findings: readonly CheckFinding[];
 }
 
-/** The same for equal findings. */
+/** Returns a key that is the same for equal findings. */
 export function findingKey({ part, path, names, effect, reason }: CheckFinding): string {
   return [part, effect, reason, path, ...names].join('\n');
 }
@@ -57,7 +57,7 @@ export function verdictOf(findings: Iterable<CheckFinding>): Verdict {
   return verdict;
 }
 
-/** A finding with all cells that it concerns. */
+/** A finding with all cells that have it. */
 export interface SpreadFinding {
   finding: CheckFinding;
   /** Releases by platform, in the order of the cells. */
@@ -66,7 +66,7 @@ export interface SpreadFinding {
 
 const EFFECTS: readonly Effect[] = ['refused', 'ignored', 'changed'];
 
-/** Findings of one effect; `later` ones count once nothing else makes a release refuse the profile. */
+/** Findings of one effect. `later` ones only matter once nothing else makes a release refuse the profile. */
 export interface FindingList {
   effect: Effect;
   later: boolean;
@@ -74,8 +74,8 @@ export interface FindingList {
 }
 
 /**
- * The lists that a person reads: what is refused anywhere; what is ignored or changed where the application starts; and what
- * would be where it does not, unless it is the version alone that a release refuses.
+ * Groups the findings for display: refused values; ignored and changed values where the application starts; and those where it does not start, unless
+ * it refuses only the version.
  */
 export function findingLists(cells: readonly CheckCell[]): FindingList[] {
   const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
@@ -96,7 +96,7 @@ export function findingLists(cells: readonly CheckCell[]): FindingList[] {
   );
 }
 
-/** Each distinct finding once: the refused ones first, then in the order in which they were found. */
+/** Returns each distinct finding once: refused ones first, then in the order of detection. */
 export function spread(cells: readonly CheckCell[]): SpreadFinding[] {
   const found = new Map<string, { finding: CheckFinding; releases: Map<Platform, string[]> }>();
   for (const { findings, platform, release } of cells) {
@@ -116,7 +116,7 @@ export function spread(cells: readonly CheckCell[]): SpreadFinding[] {
   return EFFECTS.flatMap((effect) => all.filter(({ finding }) => finding.effect === effect));
 }
 
-/** `1.8–1.12, 1.20`: neighbours among the releases that there are. */
+/** Formats releases as ranges of adjacent known ones: `1.8–1.12, 1.20`. */
 export function rangesText(releases: readonly string[]): string {
   const wanted = new Set(releases);
   const runs: string[][] = [];
@@ -131,7 +131,7 @@ export function rangesText(releases: readonly string[]): string {
   return runs.map((run) => (run.length === 1 ? run[0] : `${run[0]}–${run.at(-1)}`)).join(', ');
 }
 
-/** `1.8–1.19 on Windows; 1.20 on macOS and Linux`; only what was left out of the selected cells is said. */
+/** Formats the cells of a finding: `1.8–1.19 on Windows; 1.20 on macOS and Linux`. Only restrictions within the selected cells are mentioned. */
 export function whereText({ where }: SpreadFinding, cells: readonly CheckCell[]): string {
   const platforms = PLATFORMS.filter((platform) => cells.some((cell) => cell.platform === platform));
   const releases = new Set(cells.map(({ release }) => release));
@@ -148,15 +148,15 @@ export function whereText({ where }: SpreadFinding, cells: readonly CheckCell[])
   return texts.join('; ');
 }
 
-/** `macOS, Linux and Windows` */
+/** Lists platforms: `macOS, Linux and Windows`. */
 function namesText(platforms: readonly Platform[]): string {
   const names = PLATFORMS.filter((platform) => platforms.includes(platform)).map((each) => PLATFORM_NAMES[each]);
   return wordList(names);
 }
 
 /**
- * `Accepted by 1.24 on macOS and Linux; refused on Windows because of 1 setting; 1.8–1.19 refuse it.` About the newest of the
- * selected releases, and those that take it nowhere.
+ * Summarizes the check of the newest selected release, and the releases that refuse the profile everywhere: `Accepted by 1.24 on macOS and Linux;
+ * refused on Windows because of 1 setting; 1.8–1.19 refuse it.`
  */
 export function sentence(cells: readonly CheckCell[]): string {
   if (cells.every(({ verdict }) => verdict === 'accepted')) return `Accepted by ${allText(cells)}.`;
@@ -172,7 +172,7 @@ export function sentence(cells: readonly CheckCell[]): string {
   return `${first.charAt(0).toUpperCase()}${first.slice(1)}${all.map((clause) => `; ${clause}`).join('')}.`;
 }
 
-/** Releases that refuse the profile on every platform. */
+/** Returns the releases that refuse the profile on every platform. */
 function refusing(cells: readonly CheckCell[]): string[] {
   const taken = new Set(cells.filter(({ verdict }) => verdict !== 'rejected').map(({ release }) => release));
   return [...new Set(cells.map(({ release }) => release))].filter((release) => !taken.has(release));
@@ -185,7 +185,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   rejected: 'refused',
 };
 
-/** Platforms with the same verdict for the same number of reasons share a clause. */
+/** Returns the clauses of a verdict. Platforms with the same verdict for the same number of reasons share one. */
 function clauseOf(verdict: Verdict, cells: readonly CheckCell[]): ((by: string) => string)[] {
   const groups = new Map<string, Platform[]>();
   for (const cell of cells.filter((each) => each.verdict === verdict)) {
@@ -205,7 +205,7 @@ function becauseOf({ verdict, findings }: CheckCell): string {
   const paths = new Set(findings.filter((each) => each.effect === effect).map(({ part, path }) => `${part} ${path}`));
   if (verdict === 'partly')
     return `, where ${paths.size === 1 ? '1 setting is' : `${paths.size} settings are`} ignored`;
-  // The only one without names is about the file as a whole.
+  // Only a finding about the file as a whole has no names.
   const whole = findings.find((each) => each.effect === effect && each.names.length === 0);
   if (whole) return ` because of its ${whole.reason.startsWith('its name') ? 'name' : 'byte order mark'}`;
   const version = [...paths].every((path) => path.endsWith(' version'));

@@ -5,18 +5,18 @@ import { entryProblem, nameProblem, numberProblem, textProblem, ValueNames } fro
 import { xmlProblem } from '../formats/xml.ts';
 import { ATLAS, type Place, type Section } from './atlas.ts';
 
-/** A value that the form in which a platform keeps profiles cannot hold. */
+/** A value that a platform's storage of profiles cannot represent. */
 interface Unholdable {
-  /** The setting or section that it belongs to. */
+  /** The setting or section of the value. */
   place: Place | Section;
   names: readonly string[];
   reason: string;
 }
 
-/** What property lists (macOS) and the registry (Windows) cannot hold of the settings; the JSON of Linux holds everything. */
+/** Settings that property lists (macOS) and the registry (Windows) cannot represent; the JSON of Linux can represent all. */
 export type Holding = Readonly<Record<Platform, readonly Unholdable[]>>;
 
-/** Everything in known places that cannot be deployed, whatever the release. Unknown names are never deployed. */
+/** Finds every value at a known path that cannot be deployed, whatever the release. Unknown names are never deployed. */
 export function holdingOf(settings: JsonObject): Holding {
   const darwin = unholdable(settings, PROPERTY_LIST);
   return { darwin, linux: [], win32: unholdable(settings, REGISTRY) };
@@ -24,7 +24,7 @@ export function holdingOf(settings: JsonObject): Holding {
 
 interface Form {
   foldsCase: boolean;
-  /** Why it cannot hold a value that is neither list nor object, as a clause. */
+  /** Returns the reason why the form cannot represent a value that is neither list nor object, as a clause. */
   value(value: JsonValue): string | undefined;
   key(key: string): string | undefined;
   item(item: string): string | undefined;
@@ -84,7 +84,7 @@ function inSection(object: JsonObject, section: Section, above: readonly string[
   }
 }
 
-/** Goes no deeper than a list or map of plain values; anything else is a wrong type for everybody. */
+/** Checks the members of a list or map of plain values, one level deep; anything deeper has the wrong type on every platform. */
 function inValue(value: JsonValue, place: Place | Section, names: readonly string[], { form, found }: Search): void {
   const report = (at: readonly string[], reason: string | undefined) => {
     if (reason !== undefined) found.push({ place, names: at, reason });

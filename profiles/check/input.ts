@@ -15,7 +15,7 @@ import { hasByteOrderMark } from '../formats/json.ts';
 import { ATLAS, type AtlasNode, absence, existsIn, type Place, type Section } from './atlas.ts';
 import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
 
-/** A system that looks for the file and cannot read it, and why: a clause. */
+/** A system that looks for the file and cannot read it, with the reason as a clause. */
 interface Unreadable {
   platform: Platform;
   reason: string;
@@ -26,25 +26,25 @@ export interface CheckInput {
   label: string;
   format: 'yaml' | Importer['name'];
   parts: readonly CheckPart[];
-  /** What stands in the file and is in no part. */
+  /** Values of the file that are in no part. */
   lost: readonly PlacedLoss[];
   /** Systems whose applications read such a file. */
   platforms: readonly Platform[];
-  /** Why one of them could not. */
+  /** The system among these that cannot read the file, with the reason. */
   unreadable?: Unreadable;
-  /** Absent where every release looks, and where nothing says it. */
+  /** Place that the file goes to; absent if every release looks there, or if nothing tells. */
   goesTo?: Destination;
-  /** Sentences about what was taken for granted or left out. */
+  /** Sentences about assumptions and omissions. */
   notices: readonly string[];
-  /** `file:line:column` of a setting, or of the nearest thing around it; `undefined` in formats without lines. */
+  /** Returns `file:line:column` of a setting, or of the nearest value around it; undefined in formats without lines. */
   place(names: readonly string[]): string | undefined;
 }
 
 /**
- * Takes a file apart for `checkProfile`: a deployment file into the parts that are in it, a profile document into the two that
- * would be exported from it, bare settings as one part.
- * @param part which part a file is that does not say so; `locked` by default.
- * @throws RdError `ERR_PROFILE_INVALID` for what is no file with settings, and for a profile document with mistakes.
+ * Splits a file into the input of `checkProfile`: a deployment file into its parts, a profile document into the two that an export would produce,
+ * bare settings into one.
+ * @param part the part of a file that does not name it; `locked` by default.
+ * @throws RdError `ERR_PROFILE_INVALID` for a file without settings, and for a profile document with mistakes.
  */
 export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
   const importer = await importerFor(source);
@@ -90,13 +90,13 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
     ...matchName(
       label,
       name,
-      // Settings in JSON are for everybody, unless their name says that Linux reads them.
+      // Settings in JSON are for all platforms, unless the file name is one that Linux reads.
       name === 'json' && partOfName(label) === undefined ? PLATFORMS : [importer.platform],
       parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumedPartNotice(label)] : notices,
     ),
     ...(name === 'json' && hasByteOrderMark(bytes) ? { unreadable: MARKED } : {}),
     ...(place ? { goesTo: place } : {}),
-    // A file that is too long for a document is read all the same, without the places in it.
+    // A file that is too long for a document is read anyway, without positions.
     place: name === 'json' ? placeIn(parseSource(source, READ_AS_JSON.both), '') : () => undefined,
   };
 }
@@ -108,7 +108,7 @@ function goesTo(parts: readonly ImportedPart[], format: Importer['name']): Desti
 
 const MARKED: Unreadable = { platform: 'linux', reason: 'it begins with a byte order mark' };
 
-/** The place of a loss in the registry says which part it is in. */
+/** Returns losses with their parts; in the registry, the place of a loss tells its part. */
 async function placedLosses(parts: readonly ImportedPart[], { platform }: Importer): Promise<PlacedLoss[]> {
   const { partOfPlace } = await import('../formats/registry-parts.ts');
   return parts.flatMap(({ part, lost }) =>
@@ -119,7 +119,7 @@ async function placedLosses(parts: readonly ImportedPart[], { platform }: Import
   );
 }
 
-/** The systems of the format, and that of the name where it says another one. */
+/** Returns the platforms of the format, and that of the name if it indicates a different one. */
 function matchName(
   label: string,
   content: Content,
@@ -133,7 +133,7 @@ function matchName(
   return { platforms, unreadable: wrong, notices: [...notices, notice] };
 }
 
-/** Both parts, unless the document locks some settings and leaves nothing for the other part. */
+/** Returns both parts, unless the document locks some settings and leaves nothing for the other part. */
 async function profileInput(source: Source, document: ParsedDocument): Promise<CheckInput> {
   // The check reports what each platform refuses; the settings themselves do not depend on one.
   const platform = 'linux';
@@ -186,15 +186,15 @@ function assumedPartNotice(label: string): string {
   return `${label} does not indicate its part; it is checked as the locked profile (--part overrides this).`;
 }
 
-/** What the reader of a format left out, and the part that it was in. */
+/** A value that the reader of a format left out, and its part. */
 interface PlacedLoss extends Loss {
   part?: Part;
 }
 
 /**
- * What a release makes of values that are in no part: every release ignores or refuses them alike, but a value of a wrong type
- * means nothing to one that does not look for its name.
- * @param release place in `RELEASES`.
+ * Returns the findings of a release for values that are in no part. Every release ignores or refuses them alike, but a value of the wrong type means
+ * nothing to a release that does not look for its name.
+ * @param release index in `RELEASES`.
  */
 export function lossFindings(lost: readonly PlacedLoss[], release: number): CheckFinding[] {
   return lost.map((loss) => {
@@ -211,7 +211,7 @@ function effectOf({ names, reason, refused }: PlacedLoss, release: number): { ef
   return { effect: refused ? 'refused' : 'ignored', reason };
 }
 
-/** The setting or section that the names lead to, as far as they are those of one. */
+/** Returns the setting or section at the longest prefix of the names that is one. */
 function placeOf(names: readonly string[]): Place | Section | undefined {
   let members = ATLAS.folded;
   let node: AtlasNode | undefined;
@@ -223,7 +223,7 @@ function placeOf(names: readonly string[]): Place | Section | undefined {
   return node && ('place' in node ? node.place : node.section);
 }
 
-/** Where a file goes that not all releases look at (documentation of the application on deployment profiles). */
+/** Destinations of files that some releases do not look at (documentation of the application on deployment profiles). */
 const DESTINATIONS = {
   managed: { platform: 'darwin', since: '1.20', words: 'where device management writes' },
   policies: { platform: 'win32', since: '1.9', words: 'below SOFTWARE\\Policies' },
@@ -231,8 +231,8 @@ const DESTINATIONS = {
 type Destination = keyof typeof DESTINATIONS;
 
 /**
- * What a release that would start with the settings does not take all the same: it looks in another place than the one that the
- * file goes to, or it locks less. One sentence each; nothing about releases that refuse the file anyway.
+ * Describes limits of releases that start with the settings: a release looks in another place than the file's destination, or locks less. One
+ * sentence each; nothing about releases that refuse the file.
  */
 export function reachNotices({ label, goesTo, parts }: CheckInput, cells: readonly CheckCell[]): string[] {
   const starting = cells.filter(({ verdict }) => verdict !== 'rejected');

@@ -13,7 +13,7 @@ import { judgeValue, lockedVersionReason, unusableVersionReason, type Values, ve
 
 const VERSION = ['version'];
 
-/** Checks one part against any number of systems; what does not depend on the system is found out once. */
+/** Returns a checker of one part for any number of systems; facts that do not depend on the system are determined once. */
 export function partChecker({ part, settings }: CheckPart): (system: System) => CheckFinding[] {
   const exact = readExactly(settings);
   const registry = readRegistry(settings);
@@ -41,31 +41,31 @@ function judgePart(check: PartCheck, reading: Reading, holding: Holding): void {
   else if (windows) judgeRegistry(check, reading);
   else {
     const after = migrationOf(settings, check);
-    // Windows loses what stands at older places; here it has to be in the file to come to its new place.
+    // Windows loses values at older places; elsewhere, the file must hold them, so that they can move to their new places.
     reportUnholdable(check, holdingOf(after.document), after.written);
     judgeMigrated(check, reading, after);
   }
 }
 
-/** What one part is for one system. */
+/** The check of one part for one system. */
 interface PartCheck extends CheckPart {
   system: System;
-  /** Each finding once, in the order in which they were found. */
+  /** Each finding once, in the order of detection. */
   found: Map<string, CheckFinding>;
 }
 
-/** Settings at the version of a release, and how names there were written. */
+/** Settings at the version of a release, and their names before the migration. */
 interface Migrated {
   reading: Reading;
   document: JsonObject;
   written(names: readonly string[]): readonly string[];
-  /** Places before the migration of what stands at another one after it. */
+  /** Places before the migration of values that it moves. */
   moved: ReadonlySet<string>;
-  /** Places of the release at which something stood, until what stood at the older place came there. */
+  /** Places of the release whose values are replaced by those from older places. */
   replaced: readonly string[];
 }
 
-/** A version with a fraction passes for an older one, and no step of a migration begins at it. */
+/** Whether a release migrates settings of this version. A fractional version passes for an older one, but no step of a migration begins at it. */
 function isOlder(version: JsonValue | undefined, { release }: System): version is number {
   return typeof version === 'number' && Number.isInteger(version) && version < release.settingsVersion;
 }
@@ -90,7 +90,7 @@ function reportUnholdable(check: PartCheck, holding: Holding, written: Migrated[
   }
 }
 
-/** What a release makes of settings of an older version before it judges them. */
+/** Migrates settings of an older version like a release, which does so before it validates them. */
 function migrationOf(settings: JsonObject, { part, system }: Circumstances): Migrated {
   const { document, origins } = migrateWithOrigins(settings, {
     platform: system.platform,
@@ -124,7 +124,7 @@ function judgeMigrated(check: PartCheck, before: Reading, after: Migrated): void
   judge(check, reading, document, written);
 }
 
-/** What a migration takes away, or hides by putting a section in the place of another value: it is in nothing that is read afterwards. */
+/** Reports values that a migration removes, or hides by replacing them with a section: they are in nothing that is read afterwards. */
 function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['moved']): void {
   const { system } = check;
   for (const { place, names, fault, value } of entries) {
@@ -136,7 +136,10 @@ function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['mo
   }
 }
 
-/** Windows reads by the names of the release and migrates what it got: what stood at older places is lost before. */
+/**
+ * Checks a profile for Windows. A release reads the registry by its own names and then migrates the result, so values at older places are lost
+ * before.
+ */
 function judgeRegistry(check: PartCheck, reading: Reading): void {
   const { system, settings } = check;
   const kept: JsonObject = { version: settings.version ?? null };
@@ -177,7 +180,7 @@ function judge(
     if (!existsIn(place, system.index)) {
       report(check, 'ignored', written(names), absence(place, system, 'written'));
     } else if (fault) {
-      // That the other two have no null is reported already.
+      // Elsewhere, the storage has no null, which is reported already.
       if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
     } else if ('field' in place && place.field) {
       for (const { effect, reason, suggestion, entry: key } of judgeValue(value, place.field, values, system)) {
@@ -224,7 +227,7 @@ const WEB_ASSEMBLY = 'experimental.containerEngine.webAssembly.enabled';
 const STORAGE_DRIVER = 'containerEngine.mobyStorageDriver';
 const TUNNEL = 'experimental.virtualMachine.networkingTunnel';
 
-/** What the steps to the version of a release add to an older profile that does not say it. */
+/** Returns the values that the migration to the version of a release adds to an older profile without them. */
 function additions({ part, system }: Circumstances, settings: JsonObject): MigrationEffect[] {
   const version = Number(settings.version);
   const { settingsVersion } = system.release;
@@ -234,7 +237,7 @@ function additions({ part, system }: Circumstances, settings: JsonObject): Migra
   if (part === 'locked' && passes(10) && leafAt(settings, WEB_ASSEMBLY) === undefined) {
     add(WEB_ASSEMBLY, 'it is locked to false by a profile of version 10 or lower that does not set it');
   }
-  // The step after the next takes it away again.
+  // The step after the next removes it again.
   if (passes(12) && settingsVersion === 13 && leafAt(settings, TUNNEL) !== true) {
     add(TUNNEL, 'it becomes true with a profile of version 12 or lower, regardless of its value');
   }
@@ -244,7 +247,7 @@ function additions({ part, system }: Circumstances, settings: JsonObject): Migra
   return found;
 }
 
-/** What the steps make of values, beyond moving them. */
+/** Returns the values that the migration replaces, beyond moving them. */
 function replacements({ system }: Circumstances, settings: JsonObject): MigrationEffect[] {
   const version = Number(settings.version);
   const { settingsVersion } = system.release;
@@ -260,7 +263,7 @@ function replacements({ system }: Circumstances, settings: JsonObject): Migratio
   return found;
 }
 
-/** Every release up to the newest splits a reference at its first colon. */
+/** Returns the change of a reference with a port: every release up to the newest splits it at its first colon. */
 function withPort([reference, wanted]: [string, unknown]): MigrationEffect[] {
   if (!wanted || !splitTag(reference).name.includes(':')) return [];
   const reason = 'the migration mistakes the port of the registry for the tag of the image';

@@ -7,18 +7,18 @@ import { ATLAS, type AtlasNode, type Place, type Section } from './atlas.ts';
 import type { Effect } from './finding.ts';
 import { NO_NULL_IN_REGISTRY } from './holding.ts';
 
-/** Something that stands in a profile at a place that some release has. */
+/** A value of a profile at a place that some release has. */
 interface Entry {
   place: Place | Section;
-  /** As they are written. */
+  /** Names as written. */
   names: readonly string[];
-  /** In the type of the place; of no use with a fault. */
+  /** Value in the type of the place; meaningless with a fault. */
   value: JsonValue;
-  /** What a release with this place makes of it, before it looks at the meaning of the value. */
+  /** The reaction of a release with this place to the form of the value, before it looks at the meaning. */
   fault?: { effect: Effect; reason: string };
 }
 
-/** What a release makes of the value of a setting. */
+/** The reaction of a release to the value of a setting. */
 export interface Judgement {
   effect: Effect;
   reason: string;
@@ -27,14 +27,14 @@ export interface Judgement {
   entry?: string;
 }
 
-/** A name that no release has there. */
+/** A name that no release has in its section. */
 interface Unknown {
   names: readonly string[];
   reason: string;
   suggestion?: string;
 }
 
-/** A profile taken apart by the names of all releases. */
+/** A profile, read by the names of all releases. */
 export interface Reading {
   entries: Entry[];
   unknown: Unknown[];
@@ -43,8 +43,8 @@ export interface Reading {
 const NO_SETTING = 'no release has such a setting';
 
 /**
- * As macOS and Linux read a file: names in their exact letter case, and the type of JSON that the default has; entries of maps
- * and lists are not looked at.
+ * Reads a file with the rules of macOS and Linux: names have their exact letter case, and values the JSON type of the default; entries of maps and
+ * items of lists are not checked.
  */
 export function readExactly(settings: JsonObject): Reading {
   const reading: Reading = { entries: [], unknown: [] };
@@ -70,7 +70,7 @@ function exactEntry(place: Place, names: readonly string[], value: JsonValue): E
   return { place, names, value, fault: wrongType(WANTED[place.type], value) };
 }
 
-/** The type of JSON alone, as a comparison with the default shows it. */
+/** Compares only the JSON type, like the application's comparison with the default. */
 function isOfType(value: JsonValue, type: FieldType): boolean {
   switch (type) {
     case 'boolean':
@@ -109,7 +109,7 @@ const WANTED: Readonly<Record<FieldType, string>> = {
   'map<string,string>': 'a map',
 };
 
-/** The kind alone: a value may be a secret. */
+/** Names the type of a value, without the value, which may be a secret. */
 function kindOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -118,9 +118,9 @@ function kindOf(value: JsonValue): string {
 }
 
 /**
- * As Windows reads the registry: letter case does not count, numbers and booleans are both `REG_DWORD`, a text may stand for a
- * list of one, and sub-keys mean nothing where a list or an entry of a map belongs. What the registry
- * cannot hold at all is left to `holding.ts`; of that, `null` alone is a fault here as well.
+ * Reads the registry with the rules of Windows: letter case does not count, numbers and booleans are both `REG_DWORD`, a text may stand for a list of
+ * one, and sub-keys mean nothing in place of a list or a map entry. Values that the registry cannot hold are left to `holding.ts`; of these, only
+ * `null` is a fault here as well.
  */
 export function readRegistry(settings: JsonObject): Reading {
   const reading: Reading = { entries: [], unknown: [] };
@@ -184,7 +184,7 @@ function plainValue({ type }: Place, value: JsonValue): JsonValue | undefined {
   }
 }
 
-/** The map with what the registry gives back, and a fault for each entry that it does not. */
+/** Returns the entries of a map: the part that the registry gives back, and a fault for each entry that it does not. */
 function mapEntries(place: Place, names: readonly string[], map: JsonObject): Entry[] {
   const read: JsonObject = {};
   const faults: Entry[] = [];

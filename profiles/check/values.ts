@@ -13,7 +13,7 @@ import type { System } from './atlas.ts';
 import type { Effect } from './finding.ts';
 import type { Judgement } from './reading.ts';
 
-/** The value that a profile has for a setting of today in one release; none where it lacks the setting or the type is wrong. */
+/** Returns the value of a current setting in a profile for one release; undefined if the release lacks the setting or the type is wrong. */
 export type Values = (path: SettingPath) => JsonValue | undefined;
 
 const DISK = 'experimental.virtualMachine.diskSize';
@@ -21,12 +21,11 @@ const STRATEGY = 'application.pathManagementStrategy';
 const MAX_QUOTED = 60;
 
 /**
- * The validation of a profile when the application starts: each value against the built-in defaults,
- * so that a default passes where its setting could not be changed.
+ * Validates a value as the application does when it starts, against the built-in defaults, so that a default is valid even if its setting could not
+ * be changed.
  *
- * Exact for the newest release. Of earlier ones their settings are known, their types, their defaults where these differed, and
- * that `notset` was a path strategy before 1.9; for everything else (the values of other closed lists, bounds,
- * rules between settings) the rules of the newest release stand in.
+ * Exact for the newest release. Of earlier ones, the settings, their types and different defaults are known, and that `notset` was a path strategy
+ * before 1.9; for everything else (values of other closed lists, bounds, rules between settings) the rules of the newest release apply.
  */
 export function judgeValue(
   value: JsonValue,
@@ -60,7 +59,7 @@ const STORED_AS_WRITTEN: Judgement = {
   suggestion: 'moby',
 };
 
-/** What is wrong with the value alone. A fraction passes for a number, as it does in every release. */
+/** Returns problems of the value alone. A fraction is a valid number, as in every release. */
 function wrongByItself(field: SettingField, value: JsonValue): readonly Judgement[] {
   if (typeof value === 'boolean') return NONE;
   if (field.type === 'integer' && typeof value === 'number') {
@@ -72,9 +71,9 @@ function wrongByItself(field: SettingField, value: JsonValue): readonly Judgemen
   return valueProblems(field, value).map((problem) => judgementOf(problem, field, value));
 }
 
-/** The default has been the same since there is the setting. */
+/** Checks a disk size. The default has been the same since the setting exists. */
 function diskJudgements(field: SettingField, desired: string): readonly Judgement[] {
-  // An upper-case I counts as decimal.
+  // The application counts an upper-case I as decimal.
   const bytes = parseByteSize(desired) === undefined ? undefined : parseByteSize(desired.replace(/I([bB])$/, '$1'));
   if (bytes === undefined) {
     return [{ effect: 'refused', reason: `it cannot be ${quoteValue(desired)}; expected ${expectedValue(field)}` }];
@@ -87,7 +86,7 @@ function diskJudgements(field: SettingField, desired: string): readonly Judgemen
 function judgementOf({ code, message, expected, entry }: Problem, field: SettingField, desired: JsonValue): Judgement {
   const at = entry === undefined ? {} : { entry };
   if (code === 'conflict' || code === 'format' || code === 'duplicates') {
-    // The finding names the field already.
+    // Removed, because the finding names the field already.
     const text = message.replace(/\.$/, '').replace(`${field.path}: `, '');
     return { effect: 'refused', reason: text, ...at };
   }
@@ -121,7 +120,7 @@ function ruleInput(
   };
 }
 
-/** Rosetta needs a processor of Apple, which is what a fleet of today has. */
+/** Contexts of validation. Rosetta needs Apple silicon, which is assumed. */
 const CONTEXTS: Readonly<Record<Platform, ValidateContext>> = {
   darwin: contextOn('darwin', 'arm64'),
   linux: contextOn('linux', 'x64'),
@@ -135,8 +134,8 @@ function contextOn(platform: Platform, arch: string): ValidateContext {
 const PLAIN = /^\d+\.\d+\.\d+$/;
 
 /**
- * Why the application quits over a locked version as soon as it starts a cluster. An empty one leaves the
- * choice to the application. Which versions a release offers is not known here.
+ * Returns the reason why the application quits over a locked version as soon as it starts a cluster; undefined if it does not. An empty version
+ * leaves the choice to the application. The versions that a release offers are not known here.
  */
 export function lockedVersionReason(version: string): string | undefined {
   if (version === '' || PLAIN.test(version)) return undefined;
@@ -145,24 +144,24 @@ export function lockedVersionReason(version: string): string | undefined {
   return 'with a locked version other than a plain X.Y.Z, the cluster does not start';
 }
 
-/** Why the version of a defaults profile is replaced by the application's own choice. */
+/** Returns the reason why the application replaces the version of a defaults profile by its own choice; undefined if it does not. */
 export function unusableVersionReason(version: string): string | undefined {
   if (version === '' || isKubernetesVersion(canonicalKubernetesVersion(version))) return undefined;
   return 'it is not a version, so the application uses its own default';
 }
 
-/** What is wrong with the version of a profile. */
+/** A problem with the version of a profile. */
 interface VersionFault {
   effect: Effect;
   reason: string;
-  /** Nothing else of the profile is looked at. */
+  /** Whether nothing else of the profile is read. */
   end: boolean;
 }
 
-/** The first release that asks for a version; earlier ones read a profile without one as theirs. */
+/** The first release that requires a version; earlier ones read a profile without one as theirs. */
 const FIRST_WITH_VERSIONS = '1.12';
 
-/** The registry has no fractions, which `holding.ts` reports. */
+/** Checks the version of a profile. The registry has no fractions, which `holding.ts` reports. */
 export function versionFault(version: JsonValue | undefined, { release }: System): VersionFault | undefined {
   if (version === undefined) {
     const optional = releaseIndex(release.name) < releaseIndex(FIRST_WITH_VERSIONS);
@@ -175,7 +174,7 @@ export function versionFault(version: JsonValue | undefined, { release }: System
   return { effect: 'changed', reason: 'no migration runs for a version with a fraction', end: false };
 }
 
-/** The same words for every release before the first that knows the version. */
+/** Explains that a version is too new, in the same words for every release before the first that knows it. */
 function newerReason(version: number): string {
   const first = RELEASES.find(({ settingsVersion }) => settingsVersion >= version);
   if (first) return `settings version ${version} requires ${first.name} or later`;

@@ -20,23 +20,23 @@ import { importerFor } from '../formats/index.ts';
 import { type DocumentPart, type LoadContext, readPart } from './load.ts';
 import { readSource, type Source, type UnreadSecret } from './source.ts';
 
-/** One side of a comparison, at the newest version. */
+/** A side of a comparison, at the newest version. */
 export interface Side {
   settings: JsonObject;
-  /** Settings that cannot be changed there. */
+  /** Settings that are locked on this side. */
   locked: readonly SettingPath[];
-  /** It has all settings: the other side decides what is compared. */
+  /** Whether the side has all settings; the other side then decides which are compared. */
   whole: boolean;
-  /** It knows which settings are locked; without that, locks are not compared. */
+  /** Whether the side knows which settings are locked; otherwise locks are not compared. */
   locks: boolean;
 }
 
-/** A setting, or an entry of a map, that differs. A side without a value does not mention it. */
+/** A setting, or a map entry, that differs. A side without a value does not mention it. */
 export interface ValueDifference {
   path: SettingPath;
-  /** Of an entry of a map. */
+  /** Key of a map entry. */
   key?: string;
-  /** The values are secrets. */
+  /** Whether the values are secrets. */
   sensitive: boolean;
   before?: JsonValue;
   after?: JsonValue;
@@ -54,8 +54,8 @@ export interface Comparison {
 }
 
 /**
- * Where two sets of settings differ, in schema order; different spellings of one value are equal. With `part`, only the
- * settings of that part are compared; one that is in different parts of the two sides differs in its lock.
+ * Compares two sets of settings, in schema order; different spellings of one value are equal. With `part`, only the settings of that part are
+ * compared; a setting that is in different parts of the two sides differs in its lock.
  */
 export function compareSettings(before: Side, after: Side, part?: Part): Comparison {
   const a = part ? partOf(before, part) : before;
@@ -95,14 +95,14 @@ function valueDifferences({ path, type, sensitive }: SettingField, a: Side, b: S
   if (type.startsWith('map<') && isMap(before) && isMap(after) && (before || after)) {
     const entries = entryDifferences(before ?? {}, after ?? {}, a, b);
     const found = entries.map((entry) => ({ path, sensitive, ...entry }));
-    // Whether an empty map is mentioned shows in no entry.
+    // Entries do not show whether an empty map is mentioned.
     if (found.length > 0 || (before && after)) return found;
   }
   if (sameValue(path, before, after)) return [];
   return [{ path, sensitive, ...defined({ before, after }) }];
 }
 
-/** The other side does not mention it, and this one mentions everything. */
+/** Whether a setting is not compared: this side lacks it, and only the other side has all settings. */
 function isNotCompared(value: JsonValue | undefined, side: Side, other: Side): boolean {
   return value === undefined && other.whole && !side.whole;
 }
@@ -136,7 +136,7 @@ function lockDifferences(a: Side, b: Side): LockDifference[] {
   });
 }
 
-/** Settings, and the secrets that they refer to and that could not be read. */
+/** Settings, and the unreadable secrets that they refer to. */
 interface WithSecrets {
   label: string;
   settings: JsonObject;
@@ -144,8 +144,8 @@ interface WithSecrets {
 }
 
 /**
- * Makes two sets of settings comparable where a secret could not be read: a value on the other side may be the same one, and
- * counts as equal, with a sentence that says so. A side that does not mention the setting differs.
+ * Makes two sets of settings comparable although secrets could not be read: a value on the other side may be the same one and counts as equal, with a
+ * note that says so. A side that does not mention the setting differs.
  */
 export function settleSecrets(a: WithSecrets, b: WithSecrets): { a: JsonObject; b: JsonObject; notes: string[] } {
   const [settledA, settledB] = [copyOfObject(a.settings), copyOfObject(b.settings)];
@@ -169,27 +169,27 @@ export function settleSecrets(a: WithSecrets, b: WithSecrets): { a: JsonObject; 
   return { a: settledA, b: settledB, notes };
 }
 
-/** Stands for a secret that exists and was not read. */
+/** Placeholder for a secret that exists and was not read. */
 const UNKNOWN = '(secret, not read)';
 
-/** Settings in a file: a deployment profile, or those of a document. */
+/** The settings of a file: a deployment profile, or those of a document. */
 interface AnyPart {
-  /** Absent if unknown, and for bare settings and profile documents. */
+  /** Part of the settings; absent if unknown, and for bare settings and profile documents. */
   part?: Part;
-  /** The file, and the place in a file with several. */
+  /** The file, and the place in a file with several parts. */
   source: string;
-  /** As written, at their own version, with secrets resolved. */
+  /** Settings as written, at their own version, with secrets resolved. */
   settings: JsonObject;
-  /** What the file contains and `settings` do not. */
+  /** Values of the file that are not in `settings`. */
   lost: readonly Loss[];
 }
 
-/** A file with settings, whatever its format. */
+/** A file with settings in any format. */
 export interface AnyFile {
-  /** As given, or `<stdin>`. */
+  /** Path as given, or `<stdin>`. */
   label: string;
   format: 'yaml' | FormatName;
-  /** `deployment`: a deployment profile; the others are YAML or JSON for `rdctl apply`. */
+  /** `deployment` is a deployment profile; the others are YAML or JSON for `rdctl apply`. */
   form: 'settings' | 'profile' | 'deployment';
   /** The system whose applications read it; absent for documents, which are for all systems. */
   platform?: Platform;
@@ -197,16 +197,16 @@ export interface AnyFile {
   /** All problems. If there are any, `joined` must not be used. */
   findings: readonly Finding[];
   warnings: readonly string[];
-  /** All parts at the newest version, canonical, with secrets: locked settings over defaults. */
+  /** All parts at the newest version, canonical, with secrets; locked settings override defaults. */
   joined: { settings: JsonObject; locked: readonly SettingPath[] };
-  /** Secrets that could not be read here; they are not in the settings. */
+  /** Secrets that could not be read here, and are not in the settings. */
   unread: readonly UnreadSecret[];
-  /** The document, for YAML and JSON. */
+  /** The document; absent for other formats than YAML and JSON. */
   document?: DocumentPart;
 }
 
 export interface AnyFileContext extends LoadContext {
-  /** The part that a file is if its name does not tell. */
+  /** The part of a file whose name does not tell. */
   part?: Part;
 }
 
@@ -219,7 +219,7 @@ export interface AnyFileContext extends LoadContext {
 export async function loadAnyFile(name: string, context: AnyFileContext): Promise<AnyFile> {
   const source = await readSource(name, context, PROFILE_LIMIT);
   const importer = await importerFor(source);
-  // Bare settings in JSON are a document, unless the name is that of a deployment profile.
+  // Bare settings in JSON are a document, unless the file has the name of a deployment profile.
   const deployment = importer?.name !== 'json' || (partOfName(source.label) ?? context.part) !== undefined;
   if (importer && deployment) return deploymentFile(source, importer, context);
   const unread: UnreadSecret[] = [];
@@ -280,7 +280,7 @@ function documentFile({ label, bytes }: Source, document: DocumentPart, unread: 
   };
 }
 
-/** The locked settings that have a value, including unread secrets. */
+/** Returns the locked settings that have a value, including unread secrets. */
 function lockedPaths(record: JsonObject, settings: JsonObject, unread: readonly UnreadSecret[]): SettingPath[] {
   const has = (path: SettingPath) =>
     leafAt(settings, path) !== undefined || unread.some((secret) => secret.path === path);

@@ -30,30 +30,30 @@ import {
   writtenSettings,
 } from './written-settings.ts';
 
-/** The input of a deployment profile, read and checked. */
+/** The checked input of a deployment profile. */
 export interface DeploymentInput {
   /** Version of the settings as written. */
   version: number;
   settings: WrittenSetting[];
   /** Bare settings or a profile. */
   form: 'settings' | 'profile';
-  /** `locked` of a profile; absent without one. */
+  /** `locked` of a profile; absent if it has none. */
   locked?: JsonObject;
-  /** What was left out, one sentence each. */
+  /** Omissions, one sentence each. */
   warnings: string[];
-  /** Parts of the document that no deployment profile can express. */
+  /** Sentences about parts of the document that no deployment profile can express. */
   notes: string[];
-  /** The text, and the pointer of the settings, for the positions of findings. */
+  /** The text and the pointer of the settings, by which findings are located. */
   document: ParsedDocument;
   at: '' | '/settings';
 }
 
 /**
- * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect of the compatible tool: no version
- * means the newest, and unknown names and `null` are left out with a warning. In a profile they are errors.
- * @param platform of the application that will read the profile.
- * @param consequence of errors, which ends the sentence that counts them.
- * @param strict unknown names are errors in bare settings, too.
+ * Reads a document of either form, JSON or YAML. Bare settings are read like the input of the compatible tool: no version means the newest, and
+ * unknown names and `null` are left out with a warning. In a profile they are errors.
+ * @param platform platform of the application that will read the profile.
+ * @param consequence consequence of errors, which ends the sentence that counts them.
+ * @param strict whether unknown names are errors even in bare settings.
  * @throws RdError `ERR_PROFILE_INVALID` with all problems and their positions; `error in json: …` for an unreadable document.
  */
 export async function readDeploymentInput(
@@ -81,7 +81,7 @@ export async function readDeploymentInput(
   return { ...input, notes, ...(locked ? { locked } : {}) };
 }
 
-/** Notes about the parts of a profile that no deployment profile can express. */
+/** Returns notes about the parts of a profile that no deployment profile can express. */
 function besideSettings({ state, prune, blocks, portForwards }: Partial<Shape>): string[] {
   const present = Object.entries({ state, prune, ...blocks, portForwards }).filter(([, value]) => value !== undefined);
   if (present.length === 0) return [];
@@ -90,7 +90,7 @@ function besideSettings({ state, prune, blocks, portForwards }: Partial<Shape>):
 }
 
 /**
- * The same for settings in force. Those of a version newer than ours are read with our names.
+ * Returns settings in force as the input of a deployment profile. Those of a version newer than ours are read with our names.
  * @throws RdError `ERR_PROFILE_INVALID` for invalid values.
  */
 export async function settingsInForce(settings: JsonObject, platform: Platform): Promise<DeploymentInput> {
@@ -118,15 +118,15 @@ interface ToExamine {
   document: ParsedDocument;
   at: DeploymentInput['at'];
   settings: JsonObject;
-  /** Bare settings. */
+  /** Whether the document is bare settings. */
   lenient: boolean;
-  /** Unknown names are errors nevertheless. */
+  /** Whether unknown names are errors even in bare settings. */
   strict?: boolean;
 }
 
 interface Examined {
   input: DeploymentInput;
-  /** If there are any, `input` must not be used. */
+  /** Problems. If there are any, `input` must not be used. */
   wrong: Finding[];
 }
 
@@ -135,7 +135,7 @@ function validInput({ input, wrong }: Examined): DeploymentInput {
   return input;
 }
 
-/** Settings that are newer than the version are checked as current ones, because they are read nevertheless. */
+/** Checks all settings. Those that are newer than the version are checked as current ones, because they are read anyway. */
 async function checkAll(written: WrittenSettings, platform: Platform): Promise<CheckFinding[]> {
   const context = targetContext(platform);
   const { findings } = await checkSettings(written, context);
@@ -178,7 +178,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
   const unknown: string[][] = [];
   for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
-    // These depend on the selected settings, which `profiles/check` checks.
+    // Skipped, because they depend on the selected settings, which `profiles/check` checks.
     if (dependsOnSystem(code)) continue;
     if (!lenient || (code === 'unknown' ? strict : code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
@@ -217,7 +217,7 @@ function readable(source: Source): ParsedDocument {
   throw new RdError('ERR_PROFILE_INVALID', `error in json: ${source.label}: the settings must be an object`);
 }
 
-/** A document that is too large has no positions, and text that is not JSON was read as YAML. */
+/** Explains why a document could not be read: one that is too large has no positions, and text that is not JSON was read as YAML. */
 function explainReading(finding: Finding, { bytes, size }: Source): Finding {
   const { file = '', pointer, message } = finding;
   if (size > SIZE_LIMIT) return { file, pointer, message };
@@ -225,7 +225,7 @@ function explainReading(finding: Finding, { bytes, size }: Source): Finding {
   return yaml ? { ...finding, message: `as YAML, ${message}` } : finding;
 }
 
-/** Without `null` among the expected values: no entry can be removed here. */
+/** Removes `null` from the expected values: no entry can be removed here. */
 function withoutRemoval(finding: Finding): Finding {
   const expected = finding.expected?.replace(/true, false or null$/, 'true or false');
   return expected === undefined ? finding : { ...finding, expected };
@@ -249,10 +249,7 @@ function unknownName(names: readonly string[], suggestion: string | undefined): 
   return `${left} Did you mean ${suggestion.includes('.') || above === '' ? suggestion : `${above}.${suggestion}`}?`;
 }
 
-/**
- * The assumed computer of a profile: an up-to-date system, on macOS with Apple silicon, where every value that a Mac supports
- * is allowed.
- */
+/** Returns the assumed computer of a profile: an up-to-date system, on macOS with Apple silicon, where every value that a Mac supports is allowed. */
 export function targetContext(platform: Platform): CheckContext {
   return { platform, arch: platform === 'darwin' ? 'arm64' : 'x64' };
 }

@@ -11,16 +11,16 @@ import type { Part } from '../formats/format.ts';
 
 /** The fate of one setting of an imported profile. */
 export type Fidelity =
-  /** The same value at the same path. */
+  /** The setting has the same value at the same path. */
   | { outcome: 'kept'; part: Part; path: string }
-  /** In the result with a difference, which a clause describes. */
+  /** The setting is in the result with a difference, which a clause describes. */
   | { outcome: 'changed'; part: Part; path: string; from?: string; reason: string }
-  /** Not in the result. `place` uses the names of the format. */
+  /** The setting is not in the result. `place` uses the names of the format. */
   | { outcome: 'lost'; part?: Part; place: string; reason: string };
 
 type Outcome = Fidelity['outcome'];
 
-/** The number of settings for each outcome. */
+/** Counts the settings of each outcome. */
 export function outcomeCounts(entries: readonly Fidelity[]): Record<Outcome, number> {
   const counts = { kept: 0, changed: 0, lost: 0 };
   for (const { outcome } of entries) counts[outcome] += 1;
@@ -29,9 +29,9 @@ export function outcomeCounts(entries: readonly Fidelity[]): Record<Outcome, num
 
 interface Accounting {
   part: Part;
-  /** As it was migrated. */
+  /** Settings as they were migrated. */
   written: JsonObject;
-  /** As it was read. */
+  /** Settings as they were read. */
   given: JsonObject;
   known: JsonObject;
   canonical: JsonObject;
@@ -39,7 +39,7 @@ interface Accounting {
   findings: readonly Finding[];
 }
 
-/** An entry for each setting of the result, and for everything written that is in none of them. */
+/** Returns an entry for each setting of the result, and for each written value that is in none of them. */
 export function accountFor({ part, written, given, known, canonical, origins, findings }: Accounting): Fidelity[] {
   const taken = new Map<string, SettingPath>();
   const entries: Fidelity[] = [];
@@ -77,7 +77,7 @@ export function accountFor({ part, written, given, known, canonical, origins, fi
   return entries;
 }
 
-/** The pointer and those of its parents. */
+/** Returns the pointer and those of its parents. */
 function pointersUpTo(pointer: string): string[] {
   const names = pointerNames(pointer);
   return names.map((_, index) => pointerTo(names.slice(0, index + 1)));
@@ -98,7 +98,7 @@ function changeOf(
   return equal(before, value) ? undefined : 'it is written in canonical form';
 }
 
-/** The names of values that no setting of the result came from; of a section without any, its own name. */
+/** Yields the names of values that no setting of the result came from; for a section without any, its own name. */
 function* unusedNames(
   object: JsonObject,
   above: readonly string[],

@@ -34,17 +34,17 @@ export interface JoinedParts {
   fidelity: Fidelity[];
   /** Problems for which the application refuses the whole part. The values are left out of the settings. */
   findings: Finding[];
-  /** Parts without a version, with which no application starts. They are read as the newest version. */
+  /** Findings for parts without a version, with which no application starts. They are read as the newest version. */
   versionless: Finding[];
-  /** Parts that could not be read at all. */
+  /** Findings for parts that could not be read at all. */
   unread: Finding[];
-  /** Problems on some computers only. */
+  /** Problems that exist on some computers only. */
   warnings: Finding[];
 }
 
 /**
  * Merges the parts of one computer, each migrated from its own version as the application does it.
- * @param unnamed what a part is that does not tell.
+ * @param unnamed the part of a file that does not tell.
  * @throws RdError `ERR_PROFILE_INVALID` for two parts of the same kind.
  */
 export function joinParts(
@@ -70,7 +70,7 @@ export function joinParts(
   };
 }
 
-/** As the `locked` map of a profile document. */
+/** Converts paths to the `locked` map of a profile document. */
 function lockedMap(paths: readonly SettingPath[]): JsonObject {
   const map: JsonObject = {};
   for (const path of paths) setLeaf(map, path, true);
@@ -85,7 +85,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
   });
 }
 
-/** A default for a locked setting has no effect, and a profile document has one value for each setting. */
+/** Marks a default for a locked setting as lost: it has no effect, and a profile document has one value for each setting. */
 function dropOverridden(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
   const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
@@ -94,11 +94,11 @@ function dropOverridden(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fi
 
 /** The parts as a profile document, without secrets. */
 export interface ImportedProfile {
-  /** At the newest version. Secrets are references to variables. */
+  /** Settings at the newest version. Secrets are references to variables. */
   settings: JsonObject;
   locked: readonly SettingPath[];
   fidelity: Fidelity[];
-  /** Variables that secrets are to be read from. */
+  /** Variables from which secrets are to be read. */
   variables: string[];
 }
 
@@ -139,7 +139,7 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
   return { settings: kept, locked, fidelity: [...entries, ...lost], variables };
 }
 
-/** The document as JSON. Like a deployment profile, it does not manage the power state. */
+/** Returns the document as JSON. Like a deployment profile, it does not manage the power state. */
 export function profileDocument({ settings, locked }: ImportedProfile): JsonObject {
   return { apiVersion: API_VERSION, kind: KIND, settings, locked: lockedMap(locked), state: 'unmanaged' };
 }
@@ -148,20 +148,20 @@ export function profileDocument({ settings, locked }: ImportedProfile): JsonObje
 interface Interpreted {
   part: Part;
   source: string;
-  /** At the newest version, canonical, without refused values. Empty if the version is unknown. */
+  /** Settings at the newest version, canonical, without refused values. Empty if the version is unknown. */
   settings: JsonObject;
   fidelity: Fidelity[];
   /** Problems for which the application refuses the whole profile on every computer. */
   findings: Finding[];
-  /** Problems for which it refuses the profile on some computers. */
+  /** Problems for which the application refuses the profile on some computers. */
   warnings: Finding[];
   /** The finding for a missing version; the profile is then read as the newest version. */
   versionless?: Finding;
-  /** Why nothing could be read. */
+  /** The reason why nothing could be read. */
   unread?: Finding;
 }
 
-/** A typical computer of each system: a profile is for many. */
+/** A typical computer of each platform, because a profile is for many. */
 const TYPICAL = {
   darwin: { arch: 'arm64', osRelease: '24.0.0', osVersion: '15.0.0' },
   linux: { arch: 'x64' },
@@ -241,7 +241,9 @@ function versionFinding({ version }: JsonObject, file: string): Finding | undefi
   return { file, pointer: '/version', message, expected: `an integer from 1 to ${SCHEMA_VERSION}` };
 }
 
-/** A copy without `null`, which removes an entry in a document and has no meaning in a deployment profile. Adds their names to `nulls`. */
+/**
+ * Returns a copy without `null`, which removes an entry in a document and has no meaning in a deployment profile. Adds the removed names to `nulls`.
+ */
 function withoutNulls(object: JsonObject, nulls: string[][], above: readonly string[] = []): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(object)) {
@@ -253,7 +255,7 @@ function withoutNulls(object: JsonObject, nulls: string[][], above: readonly str
 }
 
 /**
- * For a setting, `null` has the wrong type. The application accepts it for a section and for an entry of a map of booleans,
+ * Reports `null` values. For a setting, `null` has the wrong type. The application accepts it for a section and for an entry of a map of booleans,
  * and ignores unknown names.
  */
 function judgeNulls(nulls: readonly string[][], version: number, file: string) {
@@ -285,7 +287,7 @@ function memberAt(names: readonly string[], version: number): 'setting' | 'secti
   return 'unknown';
 }
 
-/** Removes a value, or the entry of a map; a list with a wrong item is removed as a whole. */
+/** Removes a value or a map entry; a list with a wrong item is removed as a whole. */
 function removeValue(settings: JsonObject, names: readonly string[]): void {
   let object = settings;
   for (const [index, name] of names.entries()) {

@@ -33,35 +33,35 @@ import {
 import type { ApplyBlock } from './watch-block.ts';
 import { idleLock, idleLocks } from './written-settings.ts';
 
-/** The requested state: settings at the newest version, canonical, with secrets resolved, and the blocks that a document has. */
+/** The requested state: settings at the newest version, canonical, with secrets resolved, and the blocks of the document. */
 interface DesiredRequest extends PartialBlocks {
   settings: JsonObject;
   state: DesiredState;
   prune: string[];
-  /** Paths that documents of kind Profile mention; bare settings ask only for what differs. */
+  /** Paths that documents of kind Profile mention; bare settings request only differences. */
   wishes: string[];
 }
 
 /** One or more documents, merged. */
 export interface DesiredDocument {
   request: DesiredRequest;
-  /** Where each secret came from, by setting path. */
+  /** Origin of each secret by setting path. */
   secrets: Record<string, SecretOrigin>;
   /** Settings that an exported policy locks; absent if no document has `locked`. */
   locked?: JsonObject;
-  /** Locks without a value in any document, which no deployment profile can express. Computed when called. */
+  /** Returns locks without a value in any document, which no deployment profile can express. */
   idleLocks(): Finding[];
   portForwards: PortForward[];
-  /** Forwards that are not listed are removed. */
+  /** Whether forwards that are not listed are removed. */
   prunePortForwards: boolean;
-  /** What a service that keeps this profile does about drift. */
+  /** Reaction of a service that keeps this profile to drift. */
   watch: WatchRules;
-  /** When what restarts may be made, if the service keeps this profile. */
+  /** Maintenance window for restarts, if the service keeps this profile. */
   maintenance?: ApplyBlock;
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
-  /** What the history of a service says of these documents, and where they ask for the changes of a plan. */
+  /** Returns the author of a write for the history, and the lines of the documents that ask for the changes of a plan. */
   author(changes: readonly { path: string; key?: string }[]): Promise<{
     profile?: string;
     files: { path: string; sha256: string }[];
@@ -72,10 +72,10 @@ export interface DesiredDocument {
 
 /** Form and version of one document. */
 export interface DocumentFacts {
-  /** As given, or `<stdin>`. */
+  /** Path as given, or `<stdin>`. */
   file: string;
   form: 'settings' | 'profile';
-  /** Version of its settings, where it has one. */
+  /** Version of the settings; absent without settings. */
   version?: number;
 }
 
@@ -108,7 +108,7 @@ export async function loadDesired(names: readonly string[], context: LoadContext
   return { desired: combine(parts), documents, findings, warnings };
 }
 
-/** Each at the last document that contains the lock. */
+/** Returns the finding of each lock without a value, at the last document that contains the lock. */
 function locksWithoutValue(parts: readonly DocumentPart[], locked: JsonObject, settings: JsonObject): Finding[] {
   const paths = leaves(settings).map(([path]) => path);
   return idleLocks(locked, paths).map((path) => {
@@ -158,7 +158,7 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
   };
 }
 
-/** Characters of a profile's name that a history keeps. */
+/** Characters of a profile's name that the history keeps. */
 const MOST_NAME = 256;
 
 async function authorOf(parts: readonly DocumentPart[], changes: readonly { path: string; key?: string }[]) {
@@ -186,24 +186,24 @@ function fileOf(source: Source): string {
   return source.path ?? '-';
 }
 
-/** The host that settings are judged for. */
+/** The host for which settings are validated. */
 interface HostFacts {
   platform: Platform;
-  /** `process.arch`. */
+  /** Architecture in the form of `process.arch`. */
   arch: string;
   osRelease?: string;
   /** Product version of macOS. */
   osVersion?: string;
 }
 
-/** One document, read and checked on its own. */
+/** A document, read and checked on its own. */
 export interface DocumentPart {
   source: Source;
   parsed: ParsedDocument;
   shape: Shape;
-  /** As written, at their own version, with secrets resolved. */
+  /** Settings as written, at their own version, with secrets resolved. */
   written: JsonObject;
-  /** At the newest version, canonical, with secrets resolved. */
+  /** Settings at the newest version, canonical, with secrets resolved. */
   settings: JsonObject;
   /** Original paths of settings that the migration moved, by dotted path. */
   origins: ReadonlyMap<string, string>;
@@ -233,7 +233,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   const at = shape.settingsPointer;
   const resolved = await resolveSecrets(shape.settings, at, source, context, report);
   const checked = await checkSettings({ document: parsed, at, settings: resolved.settings }, context);
-  // The plan decides about these.
+  // Left to the plan, which knows the system.
   const uncertain = checked.findings.filter(({ code }) => dependsOnSystem(code));
   const wrong = checked.findings.filter((finding) => !uncertain.includes(finding));
   return {
@@ -247,7 +247,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   };
 }
 
-/** Explains a part of a profile in a document of bare settings: `apiVersion` and `kind` are missing. */
+/** Adds to a finding for a part of a profile in bare settings that `apiVersion` and `kind` are missing. */
 function withProfileHint({ code, ...finding }: CheckFinding, { form }: Shape): Finding {
   const key = finding.pointer.slice(1);
   if (code !== 'unknown' || form === 'profile' || !PROFILE_KEYS.includes(key)) return finding;
@@ -280,30 +280,30 @@ interface Place {
   file: string;
   line: number;
   column: number;
-  /** RFC 6901, in that document. */
+  /** JSON pointer (RFC 6901) in that document. */
   pointer: string;
 }
 
 /**
- * The position of the key or value of a setting (the names of its path, and the key of an entry), `state`, a block or `portForwards`
- * in the documents. `undefined` for what no document mentions.
+ * Returns the position of the key or value of a setting (the names of its path, and the key of an entry), `state`, a block or `portForwards` in the
+ * documents; undefined if no document mentions it.
  */
 export type Locate = (names: readonly string[], part: 'key' | 'value') => Place | undefined;
 
-/** Parts of a profile beside the settings that can appear in a plan. */
+/** Members of a profile beside the settings that can appear in a plan. */
 const AROUND = ['state', ...BLOCK_NAMES, 'portForwards', 'watch', 'apply'];
 
 function locator(parts: readonly DocumentPart[]): Locate {
   return (names, part) => placeFor(parts, names, part)?.place;
 }
 
-/** Later documents win, so their positions do. Without a position, that of `prune` or of the nearest parent counts. */
+/** Finds the position of a value. Later documents win, as their values do. Without a position, that of `prune` or of the nearest parent counts. */
 function placeFor(parts: readonly DocumentPart[], names: readonly string[], part: 'key' | 'value') {
   const latestFirst = [...parts].reverse();
   for (let length = names.length; length > 0; length -= 1) {
     const here = names.slice(0, length);
     for (const document of latestFirst) {
-      // An entry that no document lists goes because of `prune`, if that names its map.
+      // An entry that no document lists is removed because of `prune`, if that names its map.
       const place = (length < names.length && markPruned(document, here)) || placeIn(document, here, part);
       if (place) return { document, place };
     }
@@ -325,7 +325,7 @@ function placeIn(
   return position && { file: parsed.file, ...position, pointer };
 }
 
-/** A plan names a forward, and the document lists it. */
+/** Returns the names with a forward's index in the list of the document: a plan names a forward by its key. */
 function inList({ portForwards = [] }: Shape, names: readonly string[]): readonly string[] {
   const [list = '', name, ...more] = names;
   if (list !== PORT_FORWARDS || name === undefined) return names;
@@ -335,7 +335,7 @@ function inList({ portForwards = [] }: Shape, names: readonly string[]): readonl
   return [list, index === -1 ? name : String(index), ...more];
 }
 
-/** The line of `prune` that makes a map exclusive. */
+/** Returns the position in `prune` that makes a map exclusive. */
 function markPruned({ parsed, shape }: DocumentPart, names: readonly string[]): Place | undefined {
   const index = shape.prune?.indexOf(names.join('.')) ?? -1;
   const pointer = `/prune/${index}`;

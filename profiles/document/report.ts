@@ -10,28 +10,28 @@ export type Report = (pointer: string, message: string, extra?: ReportExtra) => 
 interface ReportExtra {
   expected?: string;
   suggestion?: string;
-  /** What the position refers to; the value by default. */
+  /** The part that the position refers to; the value by default. */
   part?: 'key' | 'value';
 }
 
-/** A `Report` that adds the line and column of the pointer, or of its nearest parent with a position. */
+/** Returns a `Report` that adds the line and column of the pointer, or of its nearest parent with a position. */
 export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
   return (pointer, message, { part, ...extra } = {}) => {
     findings.push(locateInDocument(parsed, { pointer, message, ...extra }, part));
   };
 }
 
-/** By line and column, whichever check found them. */
+/** Sorts findings by line and column, whichever check found them. */
 export function inTextOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
-/** One more step of an RFC 6901 pointer. */
+/** Appends a step to an RFC 6901 pointer. */
 export function child(pointer: string, key: string | number): string {
   return `${pointer}${pointerTo([String(key)])}`;
 }
 
-/** A value outside a closed list. */
+/** Reports a value outside a closed list. */
 export function reportValue(pointer: string, value: JsonValue, allowed: readonly string[], report: Report): void {
   const suggestion = typeof value === 'string' ? nearest(value, allowed) : undefined;
   const where = pointer.slice(pointer.lastIndexOf('/') + 1);
@@ -41,7 +41,7 @@ export function reportValue(pointer: string, value: JsonValue, allowed: readonly
   });
 }
 
-/** An unknown key. */
+/** Reports an unknown key. */
 export function reportUnknown(pointer: string, key: string, known: readonly string[], report: Report): void {
   const suggestion = nearest(key, known);
   report(pointer, `unknown key ${JSON.stringify(key)}`, {
@@ -50,7 +50,7 @@ export function reportUnknown(pointer: string, key: string, known: readonly stri
   });
 }
 
-/** A value for messages: itself if it is short, otherwise its beginning or kind. */
+/** Describes a value in messages: itself if it is short, otherwise its beginning or kind. */
 export function describe(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';

@@ -17,34 +17,34 @@ import { membersAt } from '../formats/tree.ts';
 import { type DeploymentInput, targetContext } from './deployment-input.ts';
 import { isLockedBy, isWithin, publicSettings, secretSource, type WrittenSetting } from './written-settings.ts';
 
-/** Which of the settings go into a profile, and in which shape. */
+/** Selects the settings of a profile, and their form. */
 export interface Selection {
   part: Part;
-  /** Of the application that reads the profile. */
+  /** Platform of the application that reads the profile. */
   platform: Platform;
   /** Dotted paths of settings and sections: current ones, and with `keepVersion` those of the input's version. Empty: all. */
   only: readonly string[];
   except: readonly string[];
-  /** Only settings that differ from the defaults of all computers of the platform. */
+  /** Whether to select only settings that differ from the defaults of all computers of the platform. */
   changedOnly: boolean;
-  /** Stay at the version of the input. */
+  /** Whether to stay at the version of the input. */
   keepVersion: boolean;
-  /** The settings are those of a running service: leave out secrets and settings of that computer. */
+  /** Whether the settings are those of a running service: secrets and settings of that computer are left out. */
   inForce: boolean;
 }
 
 export interface SelectedSettings {
-  /** With their version. */
+  /** Selected settings with their version. */
   settings: JsonObject;
-  /** What was left out; one sentence each. */
+  /** Omissions, one sentence each. */
   warnings: string[];
-  /** Effects of the migration, and what a profile cannot contain. */
+  /** Sentences about effects of the migration, and about values that a profile cannot contain. */
   notes: string[];
-  /** A secret is among them. */
+  /** Whether a secret is among them. */
   secret: boolean;
   /** The original path of each setting, by its dotted path in `settings`. */
   origins: ReadonlyMap<string, string>;
-  /** The selected settings that are in the other part. */
+  /** Counts of the selected settings that are in the other part. */
   elsewhere: {
     settings: number;
     /** Names of `only` that match nothing in this part. Their settings are not counted. */
@@ -53,7 +53,7 @@ export interface SelectedSettings {
 }
 
 /**
- * The settings of one part of a deployment profile.
+ * Selects the settings of one part of a deployment profile.
  * @throws RdError `ERR_USAGE` for an unknown path in `only` or `except`.
  */
 export async function selectSettings(input: DeploymentInput, selection: Selection): Promise<SelectedSettings> {
@@ -121,7 +121,7 @@ async function checkChoice({ version }: DeploymentInput, { only, except, keepVer
 
 interface Choosers {
   isChosen(setting: WrittenSetting): boolean;
-  /** It is selected, but in the other part. */
+  /** Whether the setting is selected, but in the other part. */
   isElsewhere(setting: WrittenSetting): boolean;
 }
 
@@ -144,7 +144,7 @@ function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
   };
 }
 
-/** Whether a value is the default on all computers of a platform. The default memory depends on the computer, so no value is. */
+/** Returns whether a value is the default on all computers of a platform. The default memory depends on the computer, so no value is. */
 function defaultsOf(platform: Platform): (path: SettingPath, value: JsonValue) => boolean {
   const target = targetContext(platform);
   const defaults = [target, { ...target, memoryBytes: Number.MAX_SAFE_INTEGER }].map(defaultSettings);
@@ -159,7 +159,7 @@ function isNamed(
   return names.some((name) => (today && isWithin(today.path, name)) || (keepVersion && isWithin(written, name)));
 }
 
-/** Why the profile cannot contain a selected setting. */
+/** Returns the reason why the profile cannot contain a selected setting; undefined if it can. */
 function whyNotWritten(
   { written, value, today }: WrittenSetting,
   version: number,
@@ -169,7 +169,7 @@ function whyNotWritten(
   if (source !== undefined) {
     return `${written} comes from ${source} and was left out: a profile would contain it in plain text.`;
   }
-  // An older application keeps such settings in its file by itself.
+  // An older application keeps such settings in its own file.
   if (today !== undefined || keepVersion || inForce) return undefined;
   if (settingAt(written)) {
     return `${written} was left out: the setting at its name in version ${version} takes precedence.`;
@@ -183,7 +183,7 @@ function assembleSettings(settings: readonly WrittenSetting[], version: number):
   return result;
 }
 
-/** At the newest version, as the application reads this part: an older locked profile also locks some later settings. */
+/** Migrates the selection to the newest version like the application: an older locked profile also locks some later settings. */
 function migrateSelection(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
   const isDefault = defaultsOf(platform);
   const document = migrate(settings, { platform, locked: part === 'locked', partial: true });
@@ -195,7 +195,7 @@ function migrateSelection(settings: JsonObject, { part, platform, except, change
   return result;
 }
 
-/** A note about the migration: older releases cannot read the newer version. */
+/** Returns a note about the migration: older releases cannot read the newer version. */
 function migration({ version }: JsonObject, from: number): string[] {
   if (typeof version !== 'number' || version === from) return [];
   const readers = `which ${firstReader(version)} and later read`;
@@ -208,7 +208,7 @@ function firstReader(version: number): string {
   return RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
-/** Notes about settings that the migration added. */
+/** Returns notes about settings that the migration added. */
 function frozen(written: readonly WrittenSetting[], result: JsonObject, version: number): string[] {
   if (result.version === version) return [];
   const before = new Set(written.map(({ today }) => today?.path));
@@ -219,7 +219,7 @@ function frozen(written: readonly WrittenSetting[], result: JsonObject, version:
 
 /** Settings named on the command line. */
 interface NamedSettings {
-  /** The flag, for messages: `--only`. */
+  /** The flag, for messages, such as `--only`. */
   flag: string;
   /** Dotted paths of settings or sections. */
   names: readonly string[];
@@ -227,7 +227,7 @@ interface NamedSettings {
 
 /**
  * Refuses unknown names of settings and sections.
- * @param version whose names are valid beside the current ones.
+ * @param version version whose names are valid beside the current ones.
  * @throws RdError `ERR_USAGE` with the first such name, and a suggestion.
  */
 async function checkNames(choices: readonly NamedSettings[], version: number): Promise<void> {
@@ -245,7 +245,7 @@ function pathsOf(members: readonly SettingMember[], above = ''): string[] {
   });
 }
 
-/** Longer names are neither shown in full nor looked up. */
+/** Characters of a name; a longer one is neither shown in full nor looked up. */
 const LONGEST = 100;
 
 function unknownName(flag: string, name: string, known: ReadonlySet<string>): RdError {

@@ -12,18 +12,18 @@ import { type ApplyBlock, readApply, readWatch, type WatchBlock } from './watch-
 
 export const API_VERSION = 'rdctl/v1';
 export const KIND = 'Profile';
-/** What `prune` calls the port forwards. */
+/** The name of the port forwards in `prune`. */
 export const PORT_FORWARDS = 'portForwards';
 const STATES = ['started', 'stopped', 'unmanaged'] as const;
 
 /** Desired power; `unmanaged` leaves it alone. */
 export type DesiredState = (typeof STATES)[number];
 
-/** The parts of a document that it contains. `settings` are as written, and not checked yet. */
+/** The members that a document contains. `settings` are as written, and not checked yet. */
 export interface Shape {
   form: 'settings' | 'profile';
   settings: JsonObject | undefined;
-  /** Where `settings` is in the document. */
+  /** Pointer of `settings` in the document. */
   settingsPointer: '' | '/settings';
   state?: DesiredState;
   prune?: string[];
@@ -125,7 +125,7 @@ function readMetadata(value: JsonValue | undefined, report: Report): Shape['meta
   return metadata;
 }
 
-/** Only maps and port forwards can be exclusive: anything else is replaced as a whole. */
+/** Reads `prune`. Only maps and port forwards can be exclusive: anything else is replaced as a whole. */
 function readPrune(value: JsonValue, report: Report): string[] {
   if (!Array.isArray(value)) {
     report('/prune', `prune must be a list of setting paths, not ${describe(value)}`, { expected: 'array of strings' });
@@ -176,7 +176,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
   return result;
 }
 
-/** The paths directly below `prefix`. */
+/** Returns the paths directly below `prefix`. */
 function candidates(prefix: string): string[] {
   const depth = prefix === '' ? 1 : prefix.split('.').length + 1;
   const below = FIELDS.filter((field) => prefix === '' || field.path.startsWith(`${prefix}.`));
@@ -253,7 +253,7 @@ function readForward(entry: JsonValue, pointer: string, report: Report): PortFor
   return { namespace, service, k8sPort, hostPort };
 }
 
-/** Names that a cluster accepts: others would fail only in the apply. */
+/** Whether a name is valid in a cluster: any other would fail only in the apply. */
 function isLabel(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
 }

@@ -15,30 +15,27 @@ import { decodeText } from '../formats/format.ts';
 import { otherProduct, parseJsonText } from '../formats/json.ts';
 import { child, type Report } from './report.ts';
 
-/** What reading a source depends on. */
+/** The input of reading a source. */
 export interface SourceContext {
   cwd: string;
-  /** `limit` bytes and one more at most. */
+  /** Reads at most `limit + 1` bytes. */
   readStdin(limit: number): Promise<Uint8Array>;
 }
 
 export interface Source {
-  /** As given: a path, or `-`. */
+  /** Name as given: a path, or `-`. */
   name: string;
-  /** For messages: the path as given, or `<stdin>`. */
+  /** Name for messages: the path as given, or `<stdin>`. */
   label: string;
   /** Absolute path; absent for standard input. */
   path?: string;
-  /** At most one byte more than is accepted, which is enough to refuse it. */
+  /** The bytes, at most one more than is accepted, which is enough to refuse it. */
   bytes: Uint8Array;
   /** Size of the whole file in bytes. */
   size: number;
 }
 
-/**
- * Reads one source, `limit` bytes of it and one more at most. Throws `ERR_IO` with the system's reason when it cannot be
- * read.
- */
+/** Reads one source, at most `limit + 1` bytes of it. Throws `ERR_IO` with the system's reason when it cannot be read. */
 export async function readSource(name: string, context: SourceContext, limit = SIZE_LIMIT): Promise<Source> {
   if (name === '-') {
     const bytes = await context.readStdin(limit);
@@ -48,7 +45,7 @@ export async function readSource(name: string, context: SourceContext, limit = S
   return { name, label: name, path, ...(await readBounded(path, name, limit)) };
 }
 
-/** A document with the finding that the file is too large; `undefined` for one that is not. */
+/** Returns a document with the finding that the file is too large; undefined if it is not. */
 function oversizeError({ bytes, size, label }: Source): ParsedDocument | undefined {
   if (size <= SIZE_LIMIT) return undefined;
   const message = `the document ${tooLong(size, SIZE_LIMIT)}`;
@@ -56,18 +53,18 @@ function oversizeError({ bytes, size, label }: Source): ParsedDocument | undefin
   return { ...parseDocument(bytes, label), value: undefined, findings: [finding] };
 }
 
-/** Which texts are read as JSON; all others are YAML, also in its flow style. */
+/** Decides whether a source is read as JSON; all others are YAML, including its flow style. */
 export const READ_AS_JSON = {
-  /** What is named so. */
+  /** Files named `.json`. */
   named: ({ label }: Source) => /\.json$/i.test(label),
-  /** The same, and what is in braces and not named as YAML: the input of the compatible tool. */
+  /** Files named `.json`, and text in braces that is not named as YAML: the input of the compatible tool. */
   input: (source: Source, text: string) =>
     READ_AS_JSON.named(source) || (looksLikeJson(text) && !/\.ya?ml$/i.test(source.label)),
-  /** What is named so and in braces: of anything else, it can be said who would not read it. */
+  /** Files named `.json` with text in braces: only for these can it be said who would not read them. */
   both: (source: Source, text: string) => READ_AS_JSON.named(source) && looksLikeJson(text),
 } as const;
 
-/** The document of a source; with a finding where it is too large, another product's, or YAML where JSON is read. */
+/** Parses the document of a source. Adds a finding if it is too large, another product's, or YAML where JSON is expected. */
 export function parseSource(
   source: Source,
   isJson: (source: Source, text: string) => boolean = READ_AS_JSON.named,
@@ -82,7 +79,7 @@ export function parseSource(
   const text = isUtf16(bytes) ? undefined : decodeText(bytes);
   if (text === undefined || !isJson(source, text) || parseJsonText(text) !== undefined) return document;
   const problem = jsonProblem(text);
-  // The position of a comment; all else that is no YAML either has been worded already.
+  // Located for a comment in JSON; any other problem of YAML has a finding already.
   if (!problem || (document.findings.length > 0 && problem.message !== COMMENTS)) return document;
   return refuse({ file: label, pointer: '', ...problem });
 }
@@ -90,7 +87,7 @@ export function parseSource(
 async function readBounded(path: string, name: string, limit: number): Promise<Pick<Source, 'bytes' | 'size'>> {
   try {
     const facts = statSync(path);
-    // At once: starting the thread pool takes longer. Any other kind of file may have to be waited for, as one of the system that claims to be empty.
+    // Read synchronously: starting the thread pool takes longer. Files of another kind, or empty ones of the system, may have to be waited for.
     if (facts.isFile() && facts.size > 0 && facts.size <= limit) {
       const bytes = readFileSync(path);
       return { bytes: bytes.subarray(0, limit + 1), size: bytes.length };
@@ -131,20 +128,20 @@ function reason(cause: unknown): string {
   return messageOf(cause);
 }
 
-/** Where a secret value of the document came from. */
+/** Origin of a secret value of the document. */
 export type SecretOrigin = { env: string } | { file: string } | { literal: true };
 
 /** A secret that could not be read. */
 export interface UnreadSecret {
   path: SettingPath;
-  /** Its source: `{ fromEnv: NAME }`. */
+  /** Source of the secret, such as `{ fromEnv: NAME }`. */
   reference: JsonObject;
-  /** A clause: `the environment variable NAME is not set`. */
+  /** Reason as a clause: `the environment variable NAME is not set`. */
   reason: string;
 }
 
 export interface SecretsContext {
-  /** Called for a secret that cannot be read; without it, that is a finding. */
+  /** Called for a secret that cannot be read; without it, such a secret is a finding. */
   onUnread?(secret: UnreadSecret): void;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;

@@ -1,14 +1,14 @@
 import { type StructuredPatchHunk, structuredPatch } from 'diff';
 
-/** Finding more edits would take seconds; such texts are shown as a whole. */
+/** Edits that a diff may have: finding more would take seconds, so such texts are shown as a whole. */
 const MAX_EDITS = 2000;
 
-/** A unified diff of two texts, with the names of both in its first lines; empty where they are equal. */
+/** Returns a unified diff of two texts, with the names of both in its first lines; empty if they are equal. */
 export function unifiedDiff(before: string, after: string, names: { before: string; after: string }): string {
   if (before === after) return '';
   const patch = structuredPatch('', '', before, after, undefined, undefined, { context: 3, maxEditLength: MAX_EDITS });
   const hunks = patch?.hunks ?? [wholeTexts(before, after)];
-  // The library would quote names that have spaces in them.
+  // The library would quote names with spaces.
   return `--- ${names.before}\n+++ ${names.after}\n${hunks.map(hunkText).join('')}`;
 }
 
@@ -22,7 +22,7 @@ function wholeTexts(before: string, after: string): StructuredPatchHunk {
   return { oldStart: 1, oldLines: count(old), newStart: 1, newLines: count(now), lines: [...old, ...now] };
 }
 
-/** By convention, a side without lines starts at the line above. */
+/** Formats a hunk. By convention, a side without lines starts at the line above. */
 function hunkText({ oldStart, oldLines, newStart, newLines, lines }: StructuredPatchHunk): string {
   const span = (start: number, size: number) => `${size === 0 ? start - 1 : start},${size}`;
   return `@@ -${span(oldStart, oldLines)} +${span(newStart, newLines)} @@\n${lines.map((line) => `${line}\n`).join('')}`;

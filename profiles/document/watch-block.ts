@@ -9,7 +9,7 @@ import { child, describe, type Report, reportUnknown, reportValue } from './repo
 /** The `watch` block of one document. */
 export type WatchBlock = Partial<WatchRules>;
 
-/** The `apply` block: as written, and valid. */
+/** The `apply` block, as written and valid. */
 export interface ApplyBlock {
   window: string;
   maxDefer?: string;
@@ -73,7 +73,7 @@ function names(): string[] {
   return [...MANAGED_FIELDS.map(({ path }) => path), ...AROUND];
 }
 
-/** Checks the `apply` block; undefined where it has a finding. */
+/** Checks the `apply` block; returns undefined if it has a finding. */
 export function readApply(value: JsonValue, report: Report): ApplyBlock | undefined {
   if (!isObject(value)) {
     report('/apply', `apply must be a mapping, not ${describe(value)}`, {

@@ -13,20 +13,20 @@ export interface ProfileText {
   /** Complete settings at the newest version. */
   settings: JsonObject;
   defaults: JsonObject;
-  /** Write every setting, not only those that differ from the defaults. */
+  /** Whether to write every setting, not only those that differ from the defaults. */
   all: boolean;
   /** Paths of settings that are written even at their default. */
   always?: readonly string[];
-  /** Paths of settings that are not written in any case. */
+  /** Paths of settings that are never written. */
   leaveOut?: readonly string[];
   state: DesiredState;
-  /** Address of the profile schema for the first line, which editors read; without it, the line says how to get one. */
+  /** Address of the profile schema for the first line, which editors read. If undefined, the line says how to get one. */
   schema: string | undefined;
-  /** Where the settings come from, for a comment: `the running service`. */
+  /** Origin of the settings, for a comment: `the running service`. */
   origin: string;
 }
 
-/** A commented YAML profile that changes nothing when it is applied where the settings came from. Secrets are left out. */
+/** Returns a commented YAML profile that changes nothing when it is applied to the origin of the settings. Secrets are left out. */
 export function profileText(input: ProfileText): string {
   const { settings, defaults, all, always = [], leaveOut = [], state, schema, origin } = input;
   const chosen = FIELDS.filter(
@@ -58,11 +58,11 @@ export function profileText(input: ProfileText): string {
   return `${dropEmptySections([...lines, ...settingLines, ...power]).join('\n')}\n`;
 }
 
-/** Settings that people change first. Every driver supports the one that is not a comment. */
+/** The setting that people change first, which is the only one that is not a comment. Every driver supports it. */
 const FIRST = 'containerEngine.name';
 const NEXT = ['kubernetes.enabled', 'virtualMachine.memoryInGB', 'virtualMachine.numberCPUs'];
 
-/** Where everything is at its default: a setting to begin with, and in comments what else may be of interest. */
+/** Returns the lines of a profile without any difference: a setting to begin with, and other interesting ones as comments. */
 function firstLines(
   leaveOut: readonly string[],
   written: (field: SettingField, name: string, pad: string) => readonly string[],
@@ -77,7 +77,7 @@ function firstLines(
   ];
 }
 
-/** The default variable to read a secret from: `PROXY_PASSWORD`. */
+/** Returns the default variable for a secret: `PROXY_PASSWORD`. */
 export function secretVariable(path: string): string {
   return path
     .split('.')
@@ -96,17 +96,17 @@ function secretLines(path: string, pad: string): string[] {
 }
 
 export interface ImportedText {
-  /** At the newest version, with references in the place of secrets. */
+  /** Settings at the newest version, with references in place of secrets. */
   settings: JsonObject;
   /** Settings that are locked, in schema order. */
   locked: readonly SettingPath[];
   /** Address of the profile schema for the first line. */
   schema: string | undefined;
-  /** Names of what it was read from. */
+  /** Names of the imported files. */
   sources: readonly string[];
 }
 
-/** A commented YAML profile with what deployment profiles hold. It leaves the power state alone, as they do. */
+/** Returns a commented YAML profile with the settings of deployment profiles. It leaves the power state alone, as they do. */
 export function importedText({ settings, locked, schema, sources }: ImportedText): string {
   const written = FIELDS.filter(({ path }) => path !== 'version' && leafAt(settings, path) !== undefined);
   const held = FIELDS.filter(({ path }) => locked.includes(path));
@@ -129,7 +129,7 @@ export function importedText({ settings, locked, schema, sources }: ImportedText
   ].join('\n')}\n`;
 }
 
-/** A section whose only setting is a secret holds comments alone, which would read as null. */
+/** Removes sections of comments alone, which would read as null: their only setting is a secret. */
 function dropEmptySections(lines: readonly string[]): string[] {
   return lines.map((line, index) => {
     if (!/^ +[^#]*:$/.test(line)) return line;
@@ -140,7 +140,7 @@ function dropEmptySections(lines: readonly string[]): string[] {
 }
 
 const COLUMN = 100;
-/** A key that is longer must be marked as one; the parser allows 1024 characters with quotation marks. */
+/** Characters of a plain key. A longer one must be marked; the parser allows 1024 characters with quotation marks. */
 const LONGEST_KEY = 1000;
 
 /** Lines of nested sections, one leaf for each path; paths of one section must follow each other. */
@@ -163,7 +163,7 @@ function sectionLines<T extends { path: string }>(
   return lines;
 }
 
-/** A key with its value: lists and objects below it, a line for each member. */
+/** Formats a key with its value: lists and objects below it, one line for each member. */
 function valueLines(name: string, value: JsonValue, pad: string): string[] {
   if (Array.isArray(value) && value.length > 0) {
     return [...keyLines(name, '', pad), ...value.map((item) => `${pad}  - ${flow(item)}`)];
@@ -175,7 +175,7 @@ function valueLines(name: string, value: JsonValue, pad: string): string[] {
   return keyLines(name, ` ${flow(value)}`, pad);
 }
 
-/** A comment over as many lines as it needs. */
+/** Formats a comment over as many lines as it needs. */
 function commentLines(text: string, pad: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -186,7 +186,7 @@ function commentLines(text: string, pad: string): string[] {
   return lines;
 }
 
-/** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
+/** Formats text as a plain scalar if YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are valid YAML. */
 export function scalar(text: string): string {
   const plain =
     /^(?!\/[*/])[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) &&
@@ -194,7 +194,7 @@ export function scalar(text: string): string {
   return plain ? text : jsonText(text);
 }
 
-/** JSON that is also a valid document: without forbidden or invisible characters. */
+/** Formats JSON that is also a valid document: without forbidden or invisible characters. */
 export function jsonText(value: JsonValue, indentation?: number): string {
   return escapeInLines(JSON.stringify(value, null, indentation));
 }

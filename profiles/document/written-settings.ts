@@ -10,16 +10,16 @@ import { locateInDocument, type ParsedDocument } from '../../src/settings/parse.
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { isReference } from './source.ts';
 
-/** One setting as it is written in settings of some version. */
+/** A setting as written in settings of some version. */
 export interface WrittenSetting {
-  /** Dotted path by the names of that version. */
+  /** Dotted path in the names of that version. */
   written: string;
   value: JsonValue;
-  /** The setting it is today; absent for a removed one. */
+  /** The current setting; absent for a removed one. */
   today?: { path: SettingPath; value: JsonValue };
 }
 
-/** All settings of a document except its version. Unknown names are ignored. */
+/** Returns all settings of a document except its version. Unknown names are ignored. */
 export function writtenSettings(
   settings: JsonObject,
   members: readonly SettingMember[],
@@ -39,7 +39,7 @@ export function writtenSettings(
 interface Nulls {
   /** Names of settings and sections. */
   members: string[][];
-  /** Names of map entries, and what such an entry may be. */
+  /** Names of map entries, and the values that such an entry may have. */
   entries: { names: string[]; expected: string }[];
 }
 
@@ -69,7 +69,7 @@ export function without(settings: JsonObject, gone: readonly (readonly string[])
   return copy;
 }
 
-/** A copy without references to secrets; an invalid reference stays, as a value of the wrong type. */
+/** Returns a copy without references to secrets; an invalid reference stays, as a value of the wrong type. */
 export function withoutReferences(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);
   for (const { path, sensitive } of FIELDS) {
@@ -78,7 +78,7 @@ export function withoutReferences(settings: JsonObject): JsonObject {
   return copy;
 }
 
-/** The source that a reference to a secret names, as a phrase; `undefined` for any other value. */
+/** Returns the source that a reference to a secret names, as a phrase; undefined for any other value. */
 export function secretSource(value: JsonValue | undefined): string | undefined {
   if (value === undefined || !isReference(value) || Object.keys(value).length !== 1) return undefined;
   const { fromEnv, fromFile } = value;
@@ -86,7 +86,7 @@ export function secretSource(value: JsonValue | undefined): string | undefined {
   return typeof fromFile === 'string' ? `the file ${JSON.stringify(fromFile)}` : undefined;
 }
 
-/** By their paths as written. Settings of a version newer than ours are read with our names. */
+/** Returns the settings by their paths as written. Settings of a version newer than ours are read with our names. */
 function presentSettings(settings: JsonObject, platform: Platform): Map<string, WrittenSetting['today']> {
   const { version } = settings;
   const older = typeof version === 'number' && version < SCHEMA_VERSION;
@@ -111,7 +111,7 @@ function walk(
   }
 }
 
-/** Dotted paths of the settings and sections that are `true` in `locked` of a profile. */
+/** Returns the dotted paths of the settings and sections that are `true` in `locked` of a profile. */
 function lockedPaths(locked: JsonObject, above = ''): string[] {
   return Object.entries(locked).flatMap(([name, value]) => {
     const path = above === '' ? name : `${above}.${name}`;
@@ -120,18 +120,18 @@ function lockedPaths(locked: JsonObject, above = ''): string[] {
   });
 }
 
-/** Whether `locked` names the setting or a section around it. A removed setting cannot be locked. */
+/** Returns whether `locked` names a setting or a section around it. A removed setting cannot be locked. */
 export function isLockedBy(locked: JsonObject): (setting: WrittenSetting) => boolean {
   const paths = lockedPaths(locked);
   return ({ today }) => today !== undefined && paths.some((path) => isWithin(today.path, path));
 }
 
-/** The locks without effect, because none of these paths, which have values, is in them. */
+/** Returns the locks without effect: none of these paths, which have values, is in them. */
 export function idleLocks(locked: JsonObject, paths: readonly string[]): string[] {
   return lockedPaths(locked).filter((path) => !paths.some((each) => isWithin(each, path)));
 }
 
-/** The finding for such a lock. */
+/** Returns the finding for a lock without effect. */
 export function idleLock(path: string, document: ParsedDocument): Finding {
   const message = `${path} is locked but has no value in the settings, so the lock has no effect`;
   return locateInDocument(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
@@ -143,8 +143,8 @@ export function isWithin(path: string, above: string): boolean {
 }
 
 /**
- * The part of the settings in force that other computers can use. Left out are secrets and settings of one computer, each
- * with a warning, and settings that the platform does not have: with their values an application there would not start.
+ * Returns the part of the settings in force that other computers can use. Secrets and settings of one computer are left out, each with a warning, and
+ * settings that the platform does not have: with their values an application there would not start.
  * @param named paths that were selected individually: of these only secrets are left out.
  */
 export function publicSettings(

@@ -9,7 +9,7 @@ import { MAX_DWORD } from './registry.ts';
 
 /** The policy for one setting in one of the two profiles. */
 export interface AdmxPolicy {
-  /** Unique in the file: `Locked_kubernetes_port`. */
+  /** Name that is unique in the file: `Locked_kubernetes_port`. */
   name: string;
   part: Part;
   field: SettingField;
@@ -18,7 +18,7 @@ export interface AdmxPolicy {
   /** Registry key that holds the value, without the hive. The entries of a map are values of `key\valueName`. */
   key: string;
   valueName: string;
-  /** Switches that enabling it also turns on, because the value is refused without them. */
+  /** Switches that the enabled policy also turns on, because the value is refused without them. */
   needs: readonly { path: SettingPath; key: string; valueName: string }[];
 }
 
@@ -36,12 +36,12 @@ const NEEDS: Readonly<Partial<Record<SettingPath, readonly SettingPath[]>>> = {
   'experimental.kubernetes.options.spinkube': ['experimental.containerEngine.webAssembly.enabled'],
 };
 
-/** Settings whose policies also write this one. */
+/** Returns the settings whose policies also write this one. */
 function neededBy(path: SettingPath): readonly string[] {
   return Object.entries(NEEDS).flatMap(([other, needs]) => (needs.includes(path) ? [other] : []));
 }
 
-/** The key of a profile, without the hive. */
+/** Returns the key of a profile, without the hive. */
 export function profileKey(part: Part): string {
   return `${COMPATIBLE.policyKey}\\${PART_NAMES[part]}`;
 }
@@ -101,7 +101,7 @@ function firstRelease(): string {
   return release.name;
 }
 
-/** How the application uses each profile. */
+/** Explains how the application uses each profile. */
 export const PART_HELP: Readonly<Record<Part, string>> = {
   locked: ['Settings that users cannot change. They apply at every start of the application.', profilesHelp()].join(
     '\n\n',
@@ -124,7 +124,7 @@ export const VERSION_HELP = [
   'Enabled and Disabled have the same effect.',
 ].join('\n\n');
 
-/** The help text of a policy: description, accepted values, the effect of each state, and where the value is written. */
+/** Returns the help text of a policy: description, accepted values, the effect of each state, and the location of the value. */
 export function policyHelp(policy: AdmxPolicy): string {
   const { part, field } = policy;
   return [
@@ -139,7 +139,7 @@ export function policyHelp(policy: AdmxPolicy): string {
   ].join('\n\n');
 }
 
-/** Schema descriptions are Markdown, and help texts are plain text. */
+/** Converts a schema description, which is Markdown, to the plain text of help. */
 function plain(text: string): string {
   return text.replaceAll('`', '"');
 }
@@ -240,7 +240,7 @@ function needsHelp({ needs }: AdmxPolicy): string[] {
   ];
 }
 
-/** The counterpart of `needsHelp`: both policies write the value, and the one applied last wins. */
+/** Warns about policies that also write this value: the one applied last wins. */
 function neededHelp({ part, field: { path } }: AdmxPolicy): string[] {
   const needing = neededBy(path);
   if (needing.length === 0) return [];

@@ -21,7 +21,7 @@ import { type Element, element, xmlDocument } from './xml.ts';
 interface AdmxFile {
   /** Path below the output folder, with `/`; text files are in a folder named after their language. */
   path: string;
-  /** UTF-8 with CRLF; to be written unchanged. */
+  /** Text with CRLF line ends, to be written as UTF-8, unchanged. */
   text: string;
 }
 
@@ -83,7 +83,7 @@ function category(name: string, parent: string, help?: string): Element {
   return element('category', { name, ...texts }, [element('parentCategory', { ref: parent })]);
 }
 
-/** The only policy of a part that has no setting: it shows whether the version is present, and restores it. */
+/** Returns the only policy of a part without a setting: it shows whether the version is present, and restores it. */
 function versionPolicy(part: Part): Element {
   return element('policy', { ...policyAttributes(versionPolicyName(part), profileKey(part)), valueName: 'version' }, [
     element('parentCategory', { ref: PART_NAMES[part] }),
@@ -94,8 +94,8 @@ function versionPolicy(part: Part): Element {
 }
 
 /**
- * Both lists write the version. Disabling a policy that only has an enabled list removes its values, which would leave the values of other
- * policies without a version.
+ * Builds a policy. Both its lists write the version: disabling a policy that only has an enabled list removes its values, which would leave the
+ * values of other policies without a version.
  */
 function policyElement(policy: AdmxPolicy): Element {
   const { name, part, key, valueName, category: parent, needs } = policy;
@@ -207,7 +207,7 @@ function string(id: string, text: string): Element {
   return element('string', { id }, text);
 }
 
-/** Contains no combo box, because Intune rejects files with one. */
+/** Builds the input controls of a policy, without combo boxes, because Intune rejects files with one. */
 function presentation({ name, field }: AdmxPolicy): Element {
   const { enum: values, path, type } = field;
   const initial = defaultOnWindows(field);
@@ -242,12 +242,12 @@ function defaultText(value: string): Element[] {
 const ROOT = 'RancherDesktop';
 const SUPPORTED_ID = 'SUPPORTED_RancherDesktop';
 
-/** The names of policies and categories are also the ids of their display names; help texts have separate ids. */
+/** Returns the id of a help text. The names of policies and categories are the ids of their display names. */
 function helpId(name: string): string {
   return `${name}_Help`;
 }
 
-/** Cannot collide with a setting's policy: no top-level section is called `Version`. */
+/** Returns the name of the version policy. It cannot collide with a setting's policy: no top-level section is called `Version`. */
 function versionPolicyName(part: Part): string {
   return `${PART_NAMES[part]}_Version`;
 }

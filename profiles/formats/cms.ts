@@ -1,10 +1,10 @@
 import { RdError } from '../../src/errors.ts';
 
-/** 1.2.840.113549.1.7.2: signed data. */
+/** Object identifier of signed data: 1.2.840.113549.1.7.2. */
 const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex');
-/** 1.2.840.113549.1.7.3: encrypted data. */
+/** Object identifier of encrypted data: 1.2.840.113549.1.7.3. */
 const ENVELOPED_DATA = Buffer.from('06092a864886f70d010703', 'hex');
-/** 1.2.840.113549.1.7.1: plain data. */
+/** Object identifier of plain data: 1.2.840.113549.1.7.1. */
 const DATA = Buffer.from('06092a864886f70d010701', 'hex');
 const SEQUENCE = 0x30;
 const SET = 0x31;
@@ -95,7 +95,7 @@ function after(data: Buffer, at: number, bytes: Buffer): number {
   return at + bytes.length;
 }
 
-/** @throws RangeError beyond the end of the data. */
+/** Reads the element at an offset. @throws RangeError beyond the end of the data. */
 function elementAt(data: Buffer, at: number): Element {
   const tag = data.readUInt8(at);
   const short = data.readUInt8(at + 1);

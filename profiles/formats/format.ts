@@ -10,23 +10,23 @@ export type Part = (typeof PARTS)[number];
 
 /** A value in the file that was not imported. */
 export interface Loss {
-  /** Its location, in the format's own notation: `HKEY_LOCAL_MACHINE\…\Locked\kubernetes: enabled`, or a dotted path. */
+  /** Location of the value, in the format's own notation: `HKEY_LOCAL_MACHINE\…\Locked\kubernetes: enabled`, or a dotted path. */
   place: string;
   /** A clause: `it is not a setting`. */
   reason: string;
-  /** It is not part of any profile in the file. */
+  /** Set if the value is not part of any profile in the file. */
   outside?: true;
-  /** The application rejects the whole profile because of it. */
+  /** Set if the application rejects the whole profile because of the value. */
   refused?: true;
-  /** For a value of the wrong type: its names within the profile. */
+  /** Names within the profile, for a value of the wrong type. */
   names?: readonly string[];
 }
 
 /** One deployment profile as written in a file: with the version, names and types that the file uses. */
 export interface ImportedPart {
-  /** Absent where the format does not distinguish the two. */
+  /** Part of the profile; absent if the format does not distinguish the two. */
   part?: Part;
-  /** The file, with the key or payload where it has several. */
+  /** The file, with the key or payload if it has several. */
   source: string;
   settings: JsonObject;
   lost: Loss[];
@@ -51,14 +51,14 @@ export interface Importer {
   /** Whether the bytes look like this format; the first importer in the list that recognizes them is used. */
   recognizes(bytes: Uint8Array): boolean;
   /**
-   * Every profile in the file, in the order of `PARTS`.
-   * @param label for messages: the path as given, or `<stdin>`.
+   * Reads every profile in the file, in the order of `PARTS`.
+   * @param label name for messages: the path as given, or `<stdin>`.
    * @throws RdError `ERR_PROFILE_INVALID` for a file that cannot be parsed, with the line or location; nothing is imported in part.
    */
   read(bytes: Uint8Array, label: string): Promise<ImportedPart[]>;
 }
 
-/** The text without a byte order mark; `undefined` where the bytes have another encoding. */
+/** Decodes a text without a byte order mark; returns undefined if the bytes have another encoding. */
 export function decodeText(
   bytes: Uint8Array,
   encoding: 'utf-8' | 'utf-16le' | 'utf-16be' = 'utf-8',
@@ -95,20 +95,20 @@ export function isAscii(text: string): boolean {
 
 export interface ExportOptions {
   part: Part;
-  /** Only used by `reg`. */
+  /** Registry hive; only used by `reg`. */
   hive: Hive;
 }
 
 /** Writes a deployment profile in one format. */
 export interface Exporter {
-  /** Its name for `--output`. */
+  /** Name for `--output`. */
   name: string;
-  /** The system on which the application reads it. */
+  /** The system on which the application reads this format. */
   platform: Platform;
   /** The file name that the application or management tools expect, such as `locked.json`. It may depend on the hive. */
   fileName(part: Part, hive: Hive): string;
   /**
-   * The text of the file.
+   * Returns the text of the file.
    * @throws RdError `ERR_PROFILE_INVALID` with the path of every value that the format cannot represent, and the reason.
    */
   text(tree: DeploymentTree, options: ExportOptions): string;
@@ -132,7 +132,7 @@ export function collectingRefusals<T>(format: string, write: (refuse: Refuse) =>
   });
 }
 
-/** The profile that a file name indicates: `locked.json`, `io.rancherdesktop.profile.defaults.plist`. */
+/** Returns the profile that a file name indicates, such as `locked.json` or `io.rancherdesktop.profile.defaults.plist`. */
 export function partOfName(label: string): Part | undefined {
   const word = /(?:^|[._-])(locked|defaults)\.[a-z]+$/i.exec(basename(label.replaceAll('\\', '/')))?.[1]?.toLowerCase();
   return word === 'locked' || word === 'defaults' ? word : undefined;

@@ -21,7 +21,7 @@ export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
   async () => (await import('./json.ts')).jsonImporter,
 ];
 
-/** A file, or the part of it that was read. */
+/** The bytes of a file, or of the part of it that was read. */
 interface FileBytes {
   bytes: Uint8Array;
   size: number;
@@ -29,7 +29,7 @@ interface FileBytes {
   label: string;
 }
 
-/** The reader of a deployment format; `undefined` for YAML and JSON. */
+/** Finds the reader of a deployment format; returns undefined for YAML and JSON. */
 export async function importerFor({ bytes, size, label }: FileBytes): Promise<Importer | undefined> {
   if (size > PROFILE_LIMIT) throw new RdError('ERR_PROFILE_INVALID', `${label} ${tooLong(size, PROFILE_LIMIT)}`);
   refuseTemplates(bytes, label);
@@ -40,11 +40,11 @@ export async function importerFor({ bytes, size, label }: FileBytes): Promise<Im
   return undefined;
 }
 
-/** How ADMX and ADML files begin, possibly after a license comment. */
+/** Matches the beginning of ADMX and ADML files, possibly after a license comment. */
 const TEMPLATES = /<policyDefinition(?:Resource)?s[\s>]/;
 const HEAD = 16 * 1024;
 
-/** @throws RdError `ERR_PROFILE_INVALID` */
+/** Refuses administrative templates. @throws RdError `ERR_PROFILE_INVALID`. */
 function refuseTemplates(bytes: Uint8Array, label: string): void {
   const head = bytes.subarray(0, HEAD);
   const encoding = head[0] === 0xff && head[1] === 0xfe ? 'utf-16le' : 'utf-8';
@@ -67,7 +67,7 @@ export type Content = FormatName | 'yaml' | 'profile';
 export interface NameMismatch {
   /** The system that would look for a file of that name and fail to read it. */
   platform: Platform;
-  /** A clause: `its name says registry file, and it is JSON`. */
+  /** Reason as a clause: `its name says registry file, and it is JSON`. */
   reason: string;
 }
 
@@ -90,8 +90,8 @@ const WORDS: Readonly<Record<Content, string>> = {
 };
 
 /**
- * Compares the name with the content; `undefined` where they agree or the name indicates no format. Any file may end in `.json`; on Linux
- * the application only looks for names such as `locked.json`.
+ * Compares the name of a file with its content; returns undefined if they agree or the name indicates no format. Any file may end in `.json`; on
+ * Linux the application only looks for names such as `locked.json`.
  */
 export function nameMismatch(label: string, content: Content): NameMismatch | undefined {
   const extension = /\.([a-z]+)$/i.exec(basename(label.replaceAll('\\', '/')))?.[1]?.toLowerCase() ?? '';

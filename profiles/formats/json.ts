@@ -8,7 +8,7 @@ import { decodeText, type Exporter, type Importer, partOfName } from './format.t
 import { type DeploymentTree, isTree } from './tree.ts';
 
 /**
- * A deployment file for Linux: bare settings as JSON. `rdctl apply` accepts the same content as plain settings, so only the file name or an
+ * Reads a deployment file for Linux: bare settings as JSON. `rdctl apply` accepts the same content as plain settings, so only the file name or an
  * option distinguishes the two.
  */
 export const jsonImporter: Importer = {
@@ -35,7 +35,7 @@ export const jsonImporter: Importer = {
 };
 
 /**
- * The object in a JSON file without ambiguities.
+ * Parses the object in a JSON file without ambiguities.
  * @param wrong creates the error from the reason, a clause, and the line.
  * @param ambiguous the reason for a text that a parser would accept.
  */
@@ -61,8 +61,8 @@ export function jsonObject(
 }
 
 /**
- * Whose file this is, as a clause, where it is certainly not ours. Docker Desktop's `admin-settings.json` has some names in common with our
- * settings, and locks with the value: read as ours, what it leaves to users would be locked.
+ * Recognizes a file that certainly belongs to another product, and names that product in a clause. Docker Desktop's `admin-settings.json` has some
+ * names in common with our settings, and locks with the value: if it were read as ours, settings that it leaves to users would be locked.
  */
 export function otherProduct(value: JsonValue | undefined): string | undefined {
   if (!isObject(value) || 'apiVersion' in value || 'kind' in value) return undefined;
@@ -79,14 +79,14 @@ export function isBrokenJson(bytes: Uint8Array): boolean {
   return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && readValue(bytes) === undefined;
 }
 
-/** True where the file starts with a UTF-8 byte order mark, which this tool skips and the application rejects. */
+/** True if the file starts with a UTF-8 byte order mark, which this tool skips and the application rejects. */
 export function hasByteOrderMark(bytes: Uint8Array): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 const BEGIN = /^\s*\{/;
 
-/** The parsed value; `undefined` where the text is not JSON. */
+/** Parses a value; returns undefined if the text is not JSON. */
 export function parseJsonText(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
@@ -100,7 +100,7 @@ function readValue(bytes: Uint8Array): JsonValue | undefined {
   return text === undefined || isTooDeep(text) ? undefined : parseJsonText(text);
 }
 
-/** A deployment profile as JSON in schema order, indented by two spaces, with a final newline. Can represent any text. */
+/** Formats a deployment profile as JSON in schema order, indented by two spaces, with a final newline. Can represent any text. */
 export function jsonText(tree: DeploymentTree): string {
   return `${JSON.stringify(objectOf(tree), undefined, 2)}\n`;
 }
@@ -111,7 +111,7 @@ function objectOf(tree: DeploymentTree): JsonObject {
   return object;
 }
 
-/** A file below `/etc` on Linux. */
+/** Writes a file below `/etc` on Linux. */
 export const jsonExporter: Exporter = {
   name: 'json',
   platform: 'linux',

@@ -20,8 +20,8 @@ const PREFERENCES = 'com.apple.ManagedClient.preferences';
 const SETTINGS = 'mcx_preference_settings';
 
 /**
- * An Apple configuration profile, plain or signed. Two kinds of payloads contain settings: one with the preferences of several domains, and
- * one whose type is the domain itself.
+ * Reads an Apple configuration profile, plain or signed. Two kinds of payloads contain settings: one with the preferences of several domains, and one
+ * whose type is the domain itself.
  */
 export const mobileconfigImporter: Importer = {
   name: 'mobileconfig',
@@ -36,7 +36,7 @@ export const mobileconfigImporter: Importer = {
   },
 };
 
-/** These words are plain ASCII in the XML and the binary form alike. */
+/** Whether the bytes look like a configuration profile: its words are plain ASCII in both the XML and the binary form. */
 function isConfiguration(bytes: Uint8Array): boolean {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return ['PayloadContent', 'PayloadUUID', 'PayloadType'].every((word) => data.includes(word));
@@ -73,7 +73,7 @@ function readPayload(payload: PlistValue, place: string, label: string, lost: Lo
   return [];
 }
 
-/** The settings in a payload of the domain's own type. Names that begin with `Payload` describe the payload itself. */
+/** Reads the settings in a payload of the domain's own type. Names that begin with `Payload` describe the payload itself. */
 function readDomainPayload(
   payload: PlistDictionary,
   { part, place, label }: { part: Part; place: string; label: string },
@@ -99,7 +99,7 @@ function readPreferencesPayload(payload: PlistDictionary, place: string, label: 
   });
 }
 
-/** `Forced` and `Set-Once` have lists of entries; an entry also says when it was written. */
+/** Reads the entries of `Forced` and `Set-Once`; an entry also says when it was written. */
 function readEntries(
   entries: PlistValue,
   { part, place, label }: { part: Part; place: string; label: string },
@@ -159,9 +159,9 @@ export function mobileconfigText(tree: DeploymentTree, part: Part): string {
 const SETTINGS_INDENT = ' '.repeat(16);
 
 /**
- * The profile applies to the computer (`PayloadScope`), because preferences of a user profile are stored in the user's folder, where the
- * application does not look. Removal is allowed: users cannot remove a profile of a management server anyway, and a manually installed one
- * can only be removed by an administrator, who must be able to undo it.
+ * Builds the profile. It applies to the computer (`PayloadScope`), because preferences of a user profile are stored in the user's folder, where the
+ * application does not look. Removal is allowed: users cannot remove a profile of a management server anyway, and a manually installed one can only
+ * be removed by an administrator, who must be able to undo it.
  */
 function documentText(settings: readonly string[], part: Part, uuids: Uuids): string {
   const domain = `${COMPATIBLE.policyDomain}.${part}`;
@@ -227,7 +227,7 @@ const DESCRIPTIONS: Readonly<Record<Part, string>> = {
   defaults: `Settings that ${COMPATIBLE.productName} begins with at its first start.`,
 };
 
-/** A configuration profile of macOS, as device management installs it. */
+/** Writes a configuration profile of macOS, in the form that device management installs. */
 export const mobileconfigExporter: Exporter = {
   name: 'mobileconfig',
   platform: 'darwin',

@@ -3,14 +3,12 @@ import { MOST_LEVELS } from '../../src/json.ts';
 import { quoteName } from '../../src/settings/printable.ts';
 import { numberOf, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 
-/**
- * The last bytes of the file: widths of offsets and references, number of objects, index of the top object, position of the offset table.
- */
+/** Bytes at the end of the file: widths of offsets and references, number of objects, index of the top object, position of the offset table. */
 const TRAILER = 32;
 const HEADER = 'bplist00';
 /** Maximum number of values, including keys. Objects may be referenced repeatedly, so nested lists could multiply. */
 const MAX_VALUES = 1_000_000;
-/** Maximum total UTF-16 units of their strings, which repeat with every reference. More than twice what the largest file contains. */
+/** Maximum total UTF-16 units of strings, which repeat with every reference. More than twice the units of the largest file. */
 const MAX_UNITS = 40_000_000;
 
 /** Types that no setting can have, by marker. */
@@ -38,7 +36,7 @@ export function binaryPlist(bytes: Uint8Array): PlistValue {
 
 class Reader {
   readonly #data: Buffer;
-  /** Where the objects end and the offset table begins. */
+  /** Offset at which the objects end and the offset table begins. */
   readonly #end: number;
   readonly #offsetSize: number;
   readonly #referenceSize: number;
@@ -84,7 +82,7 @@ class Reader {
     if (marker === 0x23) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
     if (kind === 0x5 || kind === 0x6) return this.#string(at, kind === 0x5 ? 1 : 2);
     if (kind !== 0xa && kind !== 0xd) throw damageError(at);
-    // This also stops a list that contains itself.
+    // Stops a list that contains itself, too.
     if (this.#level >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
     this.#level += 1;
     const value = kind === 0xa ? this.#references(at, 1).map((each) => this.#object(each)) : this.#dictionary(at);
@@ -92,13 +90,13 @@ class Reader {
     return value;
   }
 
-  /** Integers of 1, 2 and 4 bytes are unsigned, longer ones are signed. */
+  /** Reads an integer: those of 1, 2 and 4 bytes are unsigned, longer ones are signed. */
   #integer(at: number, width: number): number {
     const value = BigInt(`0x${this.#bytes(at + 1, width).toString('hex')}`);
     return Number(width < 8 ? value : BigInt.asIntN(width * 8, value));
   }
 
-  /** @param width bytes per unit: 1 for ASCII, 2 for big-endian UTF-16. */
+  /** Reads a string. @param width bytes per unit: 1 for ASCII, 2 for big-endian UTF-16. */
   #string(at: number, width: 1 | 2): string {
     const bytes = this.#contents(at, width);
     this.#units += bytes.length / width;
@@ -130,13 +128,13 @@ class Reader {
     );
   }
 
-  /** Checked before anything is allocated, because lists may overlap in the file. */
+  /** Counts values before anything is allocated, because lists may overlap in the file. */
   #produce(values: number): void {
     this.#values += values;
     if (this.#values > MAX_VALUES) throw new Error(`it holds more than ${MAX_VALUES} values`);
   }
 
-  /** The content after the marker and its length. */
+  /** Returns the content after the marker and its length. */
   #contents(at: number, unit: number): Buffer {
     const low = this.#data.readUInt8(at) & 0x0f;
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
@@ -156,7 +154,7 @@ function damageError(at: number): Error {
   return new Error(`it is damaged at byte ${at}`);
 }
 
-/** Big-endian and unsigned. Values beyond the exact range are beyond the end of any file too. */
+/** Reads a big-endian unsigned number. Values beyond the exact range are beyond the end of any file, too. */
 function numberAt(bytes: Buffer, at: number, width: number): number {
   let value = 0;
   for (let index = 0; index < width; index++) value = value * 256 + bytes.readUInt8(at + index);

@@ -7,7 +7,7 @@ export type PlistValue = boolean | number | string | readonly PlistValue[] | Pli
 export type PlistDictionary = ReadonlyMap<string, PlistValue>;
 /** A value of a type that no setting can have. */
 export interface UnsupportedValue {
-  /** With the article: `a date`. */
+  /** Name of the type with its article: `a date`. */
   other: string;
 }
 
@@ -31,11 +31,11 @@ export function xmlPlist(text: string): PlistValue {
 const BAD_CHARACTER = 'it has a character that XML does not allow';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
 const BAD_CHARACTERS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
-/** Entity declarations in documents are not supported. */
+/** Matches other references than the predefined ones; entity declarations in documents are not supported. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
 const REFERENCE = /&(?:#(x?)([0-9A-Fa-f]+)|([a-z]+));/g;
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-/** XML has fewer white space characters than JavaScript. */
+/** Matches anything but XML white space, which has fewer characters than that of JavaScript. */
 const NO_BLANK = /[^ \t\r\n]/;
 const MARKUP =
   /<!--[\s\S]*?-->|<!\[CDATA\[(?<characters>[\s\S]*?)\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^<>[\]]*>|<(?<end>\/?)(?<name>[A-Za-z]+)(?:\s[^<>]*?)?(?<empty>\/?)>/y;
@@ -45,10 +45,10 @@ const MAX_TAG = 40;
 
 interface Tag {
   name: string;
-  /** Offset of its first character. */
+  /** Offset of the tag's first character. */
   at: number;
   end: boolean;
-  /** It is self-closing. */
+  /** Whether the tag is self-closing. */
   empty: boolean;
   /** The decoded text between the previous tag and this one. */
   text: string;
@@ -131,7 +131,7 @@ class Reader {
     }
   }
 
-  /** The text of an element without child elements. Does not quote an unexpected tag, which may be part of a secret. */
+  /** Returns the text of an element without child elements. Does not quote an unexpected tag, which may be part of a secret. */
   private content(open: Tag): string {
     if (open.empty) return '';
     const tag = this.next(true);
@@ -140,7 +140,7 @@ class Reader {
     return tag.text;
   }
 
-  /** The tag of the next element inside; `undefined` at the end. */
+  /** Returns the tag of the next element inside; undefined at the end. */
   private child(open: Tag): Tag | undefined {
     if (open.empty) return undefined;
     const tag = this.nextIn(open);
@@ -157,7 +157,7 @@ class Reader {
     if (name !== open.name) this.fail(`</${shorten(name)}> has no opening tag`, at);
   }
 
-  /** The next tag; `undefined` at the end. Skips comments and declarations. */
+  /** Returns the next tag; undefined at the end. Skips comments and declarations. */
   private next(mayFollowText: boolean): Tag | undefined {
     const pieces: string[] = [];
     const add = (piece: string, at: number) => {
@@ -183,7 +183,7 @@ class Reader {
     return undefined;
   }
 
-  /** The text up to this offset, with references decoded. */
+  /** Returns the text up to this offset, with references decoded. */
   private resolved(from: number): string {
     const text = this.text.slice(from, this.at);
     const bad = BAD_REFERENCE.exec(text);
@@ -210,7 +210,7 @@ function shorten(tag: string): string {
   return tag.slice(0, MAX_TAG);
 }
 
-/** A number that JSON can represent. Integers of more than 53 bits lose precision, as in JSON; no setting needs them. */
+/** Converts a number to one that JSON can represent. Integers of more than 53 bits lose precision, as in JSON; no setting needs them. */
 export function numberOf(value: number): number | UnsupportedValue {
   return Number.isFinite(value) ? value : { other: 'not a finite number' };
 }

@@ -15,7 +15,7 @@ import { isDictionary, isUnsupported, type PlistDictionary, type PlistValue, xml
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree } from './tree.ts';
 import { xmlProblem, xmlText } from './xml.ts';
 
-/** A macOS property list, XML or binary. */
+/** Reads a macOS property list, XML or binary. */
 export const plistImporter: Importer = {
   name: 'plist',
   platform: 'darwin',
@@ -34,7 +34,7 @@ export function isPlist(bytes: Uint8Array): boolean {
   return head.startsWith('bplist') || /^<(?:\?xml|!DOCTYPE plist|plist|!--)/.test(head);
 }
 
-/** The first characters, decoded. */
+/** Decodes the first characters. */
 function headOf(bytes: Uint8Array): string {
   const wide = wideEncoding(bytes);
   return new TextDecoder(wide ?? 'utf-8').decode(bytes.subarray(0, 1024)).trimStart();
@@ -45,14 +45,14 @@ function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
 
-/** @throws RdError `ERR_PROFILE_INVALID` for anything that is not a readable property list. */
+/** Parses a property list. @throws RdError `ERR_PROFILE_INVALID` for anything that is not a readable one. */
 export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
   return plistValue(bytes).catch((cause: unknown) => {
     throw invalidPlist(label, messageOf(cause), cause);
   });
 }
 
-/** @throws Error with a clause that describes the problem. */
+/** Parses a property list. @throws Error with a clause that describes the problem. */
 export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
   if (headOf(bytes).startsWith('bplist')) {
     const { binaryPlist } = await import('./plist-binary.ts');
@@ -73,7 +73,7 @@ export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
 export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject; lost: Loss[] } {
   const lost: Loss[] = [];
   const settings = objectOf(dictionary, [], (place, other) => {
-    // The application converts property lists to JSON, which cannot represent this.
+    // The application converts property lists to JSON, which cannot represent the value.
     lost.push({
       place,
       reason: `the application refuses the whole profile because of it: it is ${other}`,
@@ -102,7 +102,7 @@ function objectOf(dictionary: PlistDictionary, above: readonly string[], onUnsup
   return object;
 }
 
-/** The value as JSON, without anything that JSON cannot represent; `undefined` where nothing is left. */
+/** Converts a value to JSON, without anything that JSON cannot represent; returns undefined if nothing is left. */
 export function jsonOf(
   value: PlistValue,
   onUnsupported: OnUnsupported,
@@ -198,7 +198,7 @@ function dictionary(tree: DeploymentTree, place: Place): string[] {
   return [`${place.indent}<dict>`, ...lines, `${place.indent}</dict>`];
 }
 
-/** Entries of maps are not listed here and keep their sorted order. */
+/** Sorts the members of a section. Entries of maps are not listed here and keep their sorted order. */
 function inOrder(tree: DeploymentTree, path: string): [string, DeploymentValue][] {
   const order = (Object.hasOwn(PLIST_ORDER, path) ? PLIST_ORDER[path] : undefined) ?? [];
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
@@ -232,7 +232,7 @@ function text(value: string, { path, refuse }: Place, subject = ''): string {
   return xmlText(value);
 }
 
-/** A macOS property list. */
+/** Writes a macOS property list. */
 export const plistExporter: Exporter = {
   name: 'plist',
   platform: 'darwin',

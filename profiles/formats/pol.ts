@@ -6,8 +6,8 @@ import { isOfApplication, RegistryContents } from './registry-contents.ts';
 import { registryParts } from './registry-parts.ts';
 
 /**
- * A `Registry.pol` file, in which Group Policy stores the settings that an administrator makes with templates. The file does not
- * name its hive; the directory does: `Machine` for computers, `User` for users.
+ * Reads a `Registry.pol` file, in which Group Policy stores the settings that an administrator makes with templates. The file does not name its hive;
+ * the directory does: `Machine` for computers, `User` for users.
  */
 export const registryPolImporter: Importer = {
   name: 'registry.pol',
@@ -28,14 +28,14 @@ export const registryPolImporter: Importer = {
   },
 };
 
-/** Follows from the directory of the file; empty if unknown. */
+/** Returns the hive that follows from the directory of the file; empty if unknown. */
 function hiveOf(label: string): string {
   const directory = /(?:^|[\\/])(machine|user)[\\/][^\\/]*$/i.exec(label)?.[1]?.toLowerCase();
   if (directory === undefined) return '';
   return directory === 'user' ? 'HKEY_CURRENT_USER' : 'HKEY_LOCAL_MACHINE';
 }
 
-/** Entries of other products are only counted, so nothing in them is an error. */
+/** Adds an entry. Those of other products are only counted, so nothing in them is an error. */
 function add(contents: RegistryContents, hive: string, entry: PolEntry): void {
   const names = [hive, ...entry.key.replace(/\\$/, '').split('\\')];
   const problem = entry.name.startsWith('**') ? controlProblem(contents, names, entry) : undefined;
@@ -45,13 +45,13 @@ function add(contents: RegistryContents, hive: string, entry: PolEntry): void {
   if (added !== undefined) throw new PolProblem(entry.at, added);
 }
 
-/** Control codes of "Registry Policy File Format" of the Windows documentation that set no value. */
+/** Control codes of "Registry Policy File Format" in the Windows documentation that set no value. */
 const SETS_NOTHING = /^\*\*(?:comment|del\.|delvals|deletevalues|deletekeys|securekey)/i;
 
 /**
- * Why a control code cannot be followed, as a clause. Group Policy writes deletions of its own accord: `**delvals.` in front of the
- * values of a list, and, for a policy that is disabled, that alone or `**del.` with the name of its value. They change nothing
- * here, because the file has not set those values; anything else in a key of the application is refused.
+ * Returns the reason why a control code cannot be followed, as a clause. Group Policy writes deletions by itself: `**delvals.` in front of the values
+ * of a list, and, for a disabled policy, only that or `**del.` with the name of its value. They change nothing here, because the file has not set
+ * those values; any other deletion in a key of the application is refused.
  */
 function controlProblem(contents: RegistryContents, names: readonly string[], { name }: PolEntry): string | undefined {
   if (/^\*\*deletekeys/i.test(name)) {
@@ -78,7 +78,7 @@ function isAboveProfile(names: readonly string[]): boolean {
   );
 }
 
-/** An entry without a value creates just the key. */
+/** Whether an entry creates only the key, because it has no value. */
 function makesKeyAlone({ name, type, data }: PolEntry): boolean {
   return name === '' && type === 0 && data.length === 0;
 }
@@ -92,7 +92,7 @@ function registryValue({ at, name, type, data: bytes }: PolEntry, isOurs: boolea
   return { name, type: kind, data };
 }
 
-/** One entry of a `Registry.pol` file. */
+/** An entry of a `Registry.pol` file. */
 interface PolEntry {
   /** Offset of the opening bracket in the file. */
   at: number;
@@ -100,12 +100,12 @@ interface PolEntry {
   key: string;
   /** Name of the value, or a control code: `**del.NAME`. */
   name: string;
-  /** Type number of the value. */
+  /** Number of the value's type. */
   type: number;
   data: Buffer;
 }
 
-/** Why the file cannot be read, and at which byte. */
+/** The reason why the file cannot be read, and the offset of the byte. */
 class PolProblem extends Error {
   readonly at: number;
 
@@ -123,8 +123,8 @@ function isPolFile(bytes: Uint8Array): boolean {
 }
 
 /**
- * The entries of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with characters and
- * strings in UTF-16LE, strings terminated by NUL, and 32-bit numbers (Windows Protocols, [MS-GPREG] 2.2.1).
+ * Yields the entries of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with characters and strings in
+ * UTF-16LE, strings terminated by NUL, and 32-bit numbers (Windows Protocols, [MS-GPREG] 2.2.1).
  * @throws PolProblem if the file is malformed.
  */
 function* polEntries(bytes: Uint8Array): Generator<PolEntry> {
@@ -183,7 +183,7 @@ class PolReader {
     return this.bytes.readUInt32LE(this.at - 4);
   }
 
-  /** Ends at a NUL; may contain brackets and semicolons. */
+  /** Reads a text, which ends at a NUL and may contain brackets and semicolons. */
   private text(what: string): string {
     const from = this.at;
     for (let end = from; end + 2 <= this.bytes.length; end += 2) {

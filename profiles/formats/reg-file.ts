@@ -1,6 +1,6 @@
 import { dataOf, hiveName, type RegistryValue, typeName } from './registry.ts';
 
-/** A key of a registry file, or one value in it; `line` is where it begins, counted from 1. */
+/** A key of a registry file, or a value in it. `line` is its first line, counted from 1. */
 interface RegistryEntry {
   line: number;
   /** The hive by its long name, and the names below it. */
@@ -8,9 +8,9 @@ interface RegistryEntry {
   value?: RegistryValue;
 }
 
-/** Why a registry file cannot be read, as a clause. */
+/** The reason why a registry file cannot be read, as a clause. */
 export class RegistryFileProblem extends Error {
-  /** Absent where it is about the file as a whole. */
+  /** Line of the problem; absent if it concerns the file as a whole. */
   readonly line: number | undefined;
 
   constructor(reason: string, line?: number) {
@@ -21,14 +21,14 @@ export class RegistryFileProblem extends Error {
 
 const HEADER = 'Windows Registry Editor Version 5.00';
 
-/** Whether bytes look like a file of the registry editor, of whatever version and encoding. */
+/** Whether bytes look like a file of the registry editor, in any version and encoding. */
 export function isRegistryFile(bytes: Uint8Array): boolean {
   const start = Buffer.from(bytes.subarray(0, 128)).toString('latin1');
   return /^[ \t]*(?:Windows Registry Editor|REGEDIT)/.test(start.replaceAll(/[\0\xfe\xff\xef\xbb\xbf]/g, ''));
 }
 
 /**
- * The text of a registry file: UTF-16 with a byte order mark, as the registry editor writes it, or UTF-8.
+ * Decodes a registry file: UTF-16 with a byte order mark, as the registry editor writes it, or UTF-8.
  * @throws RegistryFileProblem
  */
 export function registryText(bytes: Uint8Array): string {
@@ -51,8 +51,8 @@ function decodeText(bytes: Buffer): string | undefined {
 }
 
 /**
- * The keys and values in the text of a registry file, in order: a key in brackets up to the last one of its line, a value
- * with its name in quotation marks or `@`, and `;` before a comment. A string may continue on the next lines, bytes after a `\`.
+ * Yields the keys and values of a registry file, in order: a key in brackets up to the last one of its line, a value with its name in quotation marks
+ * or `@`, and `;` before a comment. A string may continue on the next lines, bytes after a `\`.
  * @throws RegistryFileProblem at the first line that the registry editor would skip or read differently, and at deletions: a
  *   profile can only set values.
  */
@@ -80,7 +80,7 @@ class Refusal extends Error {}
 
 const DELETION = 'is a deletion, and profiles can only set values';
 
-/** Patterns are applied at the current position and never across more than one line, so that the work grows with the text. */
+/** Matches blanks and comments. Patterns apply at the current position and never across more than one line, so the work grows with the text. */
 const BLANK = /[ \t\r\n]+|;[^\r\n]*/y;
 const KEY = /\[([^\r\n]*)\][ \t]*(?:;[^\r\n]*)?(?=[\r\n]|$)/y;
 const EQUALS = /[ \t]*=[ \t]*/y;
@@ -94,7 +94,7 @@ const END = /[ \t]*(?:;[^\r\n]*)?(?:\r\n|\r|\n|$)/y;
 class Reader {
   at = 0;
   private readonly text: string;
-  /** The last line that was counted, and where it begins. */
+  /** The last counted line; `counted` is its offset. */
   private line = 1;
   private counted = 0;
 
@@ -103,7 +103,7 @@ class Reader {
     this.match(/.*/y);
   }
 
-  /** Goes to the next key or value and returns its line; `undefined` at the end of the text. */
+  /** Advances to the next key or value and returns its line; undefined at the end of the text. */
   nextLine(): number | undefined {
     while (this.match(BLANK));
     if (this.at >= this.text.length) return undefined;
@@ -146,7 +146,7 @@ class Reader {
     throw new Refusal('expected a string, "dword:" with 1 to 8 hexadecimal digits or "hex:" after "="');
   }
 
-  /** The rest of what stands between quotation marks. A name ends on its line, a string may go on. */
+  /** Reads the rest of a quoted text. A name ends on its line; a string may continue. */
   private quoted(kind: 'name' | 'string'): string {
     const pieces: string[] = [];
     for (;;) {
@@ -167,7 +167,7 @@ class Reader {
     return next === '\0' ? `the ${kind} holds a NUL character` : `the ${kind} has no closing quotation mark`;
   }
 
-  /** A `\` between bytes leads to the next line. */
+  /** Reads bytes; a `\` between them continues on the next line. */
   private bytes(type: string): Omit<RegistryValue, 'name'> {
     const bytes: number[] = [];
     for (let more = true; more; ) {
@@ -177,14 +177,14 @@ class Reader {
       more = byte?.[2] === ',';
     }
     const data = dataOf(type, Buffer.from(bytes));
-    // A string that breaks off is not read as a shorter one.
+    // An incomplete string is not read as a shorter one.
     if (data === undefined && (type === 'REG_SZ' || type === 'REG_MULTI_SZ')) {
       throw new Refusal('the bytes end in the middle of a character');
     }
     return { type, data };
   }
 
-  /** Goes behind the pattern if it is at the current position. */
+  /** Advances past the pattern if it matches at the current position. */
   private match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text);

@@ -16,7 +16,7 @@ import {
 import { RegistryContents } from './registry-contents.ts';
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortByName } from './tree.ts';
 
-/** A file of the registry editor of Windows. */
+/** Reads a file of the Windows registry editor. */
 export const regImporter: Importer = {
   name: 'reg',
   platform: 'win32',
@@ -34,7 +34,7 @@ export const regImporter: Importer = {
         advice: 'Correct the file, or export the key again with `reg export`.',
       });
     }
-    // It knows the shapes of all versions, which are most of the time that an export would take.
+    // Loaded on demand: it contains the shapes of all versions, which would take most of the time of an export.
     const { registryParts } = await import('./registry-parts.ts');
     const parts = registryParts(label, contents);
     if (!open) return parts;
@@ -44,8 +44,8 @@ export const regImporter: Importer = {
 };
 
 /**
- * Adds everything that a registry file sets. `open`: the last line has no end, which the registry editor writes, so that
- * something may be missing.
+ * Adds everything that a registry file sets. `open` is true if the last line has no end, which the registry editor always writes, so that something
+ * may be missing.
  * @throws RegistryFileProblem
  */
 function readInto(contents: RegistryContents, bytes: Uint8Array): { open: boolean } {
@@ -58,8 +58,8 @@ function readInto(contents: RegistryContents, bytes: Uint8Array): { open: boolea
 }
 
 /**
- * What is at `root` and below in a registry file; what lies elsewhere is passed over.
- * @throws RegistryFileProblem where anything in it is not understood, so that no part of a policy is silently lost.
+ * Returns the content at `root` and below in a registry file; the rest is ignored.
+ * @throws RegistryFileProblem for anything that is not understood, so that no part of a policy is silently lost.
  */
 export function parseRegistryFile(root: string, bytes: Uint8Array): RegistryKey {
   const contents = new RegistryContents((names) => namesBelow(root, names.join('\\')) !== undefined);
@@ -71,12 +71,12 @@ export function parseRegistryFile(root: string, bytes: Uint8Array): RegistryKey 
 
 const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
 
-/** Readers of text take these for an end, or for a mistake. */
+/** Matches characters that readers of text take for an end, or for a mistake. */
 const NONCHARACTER = /\p{Noncharacter_Code_Point}/u;
 
 /**
- * A deployment profile as the text of a registry file: one line per key and value, sorted, without wrapping
- * and without empty lines; line ends are LF, and nothing else in the text is a control character.
+ * Formats a deployment profile as the text of a registry file: one line per key and value, sorted, without wrapping and without empty lines; line
+ * ends are LF, and nothing else in the text is a control character.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that the registry cannot hold.
  */
 export function regText(tree: DeploymentTree, hive: Hive, part: Part): string {
@@ -89,15 +89,15 @@ export function regText(tree: DeploymentTree, hive: Hive, part: Part): string {
 }
 
 interface Place {
-  /** Registry key. Its names are those of the schema: what a user may name is an entry of a map, and a value. */
+  /** Registry key. Its names are those of the schema; a name that a user chooses is an entry of a map, which is a value. */
   key: string;
-  /** Setting, for messages. */
+  /** Path of the setting, for messages. */
   path: string;
   refuse: Refuse;
 }
 type PlainValue = Exclude<DeploymentValue, DeploymentTree>;
 
-/** Values first: what follows the line of a sub-key belongs to the sub-key. */
+/** Returns the lines of a section, values first: lines after that of a sub-key belong to the sub-key. */
 function memberLines(tree: DeploymentTree, place: Place): string[] {
   refuseDuplicateNames(tree, place);
   const sorted = sortByName(tree);
@@ -150,12 +150,12 @@ function refuseFor(problem: string | undefined, path: string, refuse: Refuse): v
   if (problem !== undefined) refuse(path, problem);
 }
 
-/** Entries end with NUL each, and the list with another one; an empty list is the last one alone. */
+/** Joins texts: each entry ends with a NUL, and the list with another one; an empty list is that one alone. */
 function multiString(entries: readonly string[]): string {
   return bytes(entries.length === 0 ? '\0' : `${entries.join('\0')}\0\0`);
 }
 
-/** UTF-16LE as pairs of hexadecimal digits. */
+/** Formats UTF-16LE as pairs of hexadecimal digits. */
 function bytes(text: string): string {
   return Buffer.from(text, 'utf16le')
     .toString('hex')
@@ -166,7 +166,7 @@ function escapeText(text: string): string {
   return text.replace(/[\\"]/g, '\\$&');
 }
 
-/** A file for the registry editor of Windows. */
+/** Writes a file for the Windows registry editor. */
 export const regExporter: Exporter = {
   name: 'reg',
   platform: 'win32',

@@ -2,19 +2,19 @@ import { isDeepStrictEqual } from 'node:util';
 import { COMPATIBLE } from '../../src/product.ts';
 import { isSameName, keyAt, type RegistryKey, type RegistryValue, subKey } from './registry.ts';
 
-/** Most names in the path of a key; one of a profile has ten at most. */
+/** Maximum names in the path of a key; one of a profile has ten at most. */
 const MAX_NAMES = 64;
-/** Most keys and values of the application in one file; two profiles with every setting have some hundreds. */
+/** Maximum keys and values of the application in one file; two profiles with every setting have some hundreds. */
 const MAX_ENTRIES = 5000;
 
-/** Whether a key is one of the application or below one, wherever that is. */
+/** Whether a key is the application's or below it, at any location. */
 export function isOfApplication(names: readonly string[]): boolean {
   return names.some((name) => isSameName(name, COMPATIBLE.productName));
 }
 
-/** What a file puts into a registry: the keys of the application as they are, and of all others how many values they have. */
+/** The registry contents that a file sets: the keys of the application as written, and only the number of values of all others. */
 export class RegistryContents {
-  /** By the paths of their keys, as written. */
+  /** Number of values by the path of their key, as written. */
   readonly otherPrograms = new Map<string, number>();
   private readonly root: RegistryKey = { name: '', values: [], keys: [] };
   private readonly isWanted: (names: readonly string[]) => boolean;
@@ -25,15 +25,15 @@ export class RegistryContents {
     this.isWanted = isWanted;
   }
 
-  /** In the order in which they were named first. */
+  /** The hives, in the order of their first occurrence. */
   get hives(): readonly RegistryKey[] {
     return this.root.keys;
   }
 
   /**
-   * Adds a key, or a value in it. Returns a clause for one that cannot be added: a value that the file sets differently before,
-   * or a path that the registry cannot have.
-   * @param names of the key; the first one is the hive.
+   * Adds a key, or a value in it. Returns a clause for one that cannot be added: a value that the file has set differently before, or a path that the
+   * registry cannot have.
+   * @param names names of the key; the first one is the hive.
    */
   add(names: readonly string[], value?: RegistryValue): string | undefined {
     if (!this.isWanted(names)) {
@@ -59,7 +59,7 @@ export class RegistryContents {
     this.otherPrograms.set(path, (this.otherPrograms.get(path) ?? 0) + values);
   }
 
-  /** A key as far as it was added. */
+  /** Returns a key, if it was added. */
   find([hive = '', ...names]: readonly string[]): RegistryKey | undefined {
     let key = subKey(this.root, hive);
     for (const name of names) key = key && subKey(key, name);

@@ -14,10 +14,9 @@ interface PartAtPath extends KeyAtPath, RegistrySettings {
 const MAX_LISTED = 20;
 
 /**
- * The deployment profiles in a file as the application finds them: both come from the first place that has either. Whatever
- * else is in keys of the application is lost, and reported with its reason beside the first part; values of other products are
- * counted in a note.
- * @param label of the file.
+ * Finds the deployment profiles in a file like the application: both come from the first place that has either. Anything else in keys of the
+ * application is lost, and reported with its reason beside the first part; values of other products are counted in a note.
+ * @param label name of the file.
  * @throws RdError `ERR_PROFILE_INVALID` when no value in it is a setting of a profile.
  */
 export function registryParts(label: string, { hives, otherPrograms }: RegistryContents): ImportedPart[] {
@@ -39,7 +38,7 @@ export function registryParts(label: string, { hives, otherPrograms }: RegistryC
   );
 }
 
-/** The profiles at one place of a registry, a key such as `HKLM\SOFTWARE\Policies\Rancher Desktop`; none where nothing in it counts. */
+/** Returns the profiles at one place of a registry, a key such as `HKLM\SOFTWARE\Policies\Rancher Desktop`; none if it has no recognized value. */
 export function partsAtKey(place: KeyAtPath): ImportedPart[] {
   const { kept, rest } = choose([place]);
   const general = [...rest, ...outside(place, new Set(), profileKeys([place]))];
@@ -50,7 +49,7 @@ function profileKeys(places: readonly KeyAtPath[]): ReadonlySet<RegistryKey | un
   return new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
 }
 
-/** The profiles at the first place that has one, and why those at other places are ignored. */
+/** Chooses the profiles at the first place that has one, and explains why those at other places are ignored. */
 function choose(places: readonly KeyAtPath[]): { kept: PartAtPath[]; rest: Loss[] } {
   const found = places.map((place) => ({ place, parts: partsAt(place) }));
   const taken = found.find(({ parts }) => parts.some(counts));
@@ -83,7 +82,7 @@ function partsAt({ path, key }: KeyAtPath): PartAtPath[] {
   });
 }
 
-/** A version of the wrong type is kept, so that the profile is refused rather than read as one without a version. */
+/** Keeps a version of the wrong type, so that the profile is refused rather than read as one without a version. */
 function withVersion(read: RegistrySettings, { values }: RegistryKey): RegistrySettings {
   const version = values.find(({ name }) => isSameName(name, 'version'));
   if (!version || read.settings.version !== undefined) return read;
@@ -100,7 +99,7 @@ function toImportedPart(
   return { part, source, settings, lost };
 }
 
-/** Roots that profiles are searched below: the hive, or each user in `HKEY_USERS`. */
+/** Returns the roots below which profiles are searched: the hive, or each user in `HKEY_USERS`. */
 function rootsOf(hive: RegistryKey): KeyAtPath[] {
   const root = { path: hive.name, key: hive };
   if (hive.name !== 'HKEY_USERS') return [root];
@@ -108,7 +107,7 @@ function rootsOf(hive: RegistryKey): KeyAtPath[] {
   return [{ path: hive.name, key: { ...hive, keys: [] } }, ...users];
 }
 
-/** In the order in which the application searches: policies before older profiles, the computer before its users. */
+/** Returns the places in the order in which the application searches: policies before older profiles, the computer before its users. */
 function placesIn(roots: readonly KeyAtPath[]): KeyAtPath[] {
   const computerFirst = [...roots].sort((a, b) => rank(a) - rank(b));
   return PROFILE_KEYS.flatMap((path) =>
@@ -121,7 +120,7 @@ function rank({ path }: KeyAtPath): number {
   return path === 'HKEY_CURRENT_USER' ? 1 : 2;
 }
 
-/** The keys from the root down to the path, as far as they exist. */
+/** Returns the keys from the root down to the path, as far as they exist. */
 function pathBelow(root: KeyAtPath, path: string): KeyAtPath[] {
   const found = [root];
   let at: KeyAtPath | undefined = root;
@@ -137,7 +136,7 @@ function parentsOf(root: KeyAtPath): RegistryKey[] {
   return PROFILE_KEYS.flatMap((path) => pathBelow(root, path).map(({ key }) => key));
 }
 
-/** @param ignored the profile has no known value, so the application ignores it instead of refusing it. */
+/** Returns the loss of a value. @param ignored whether the profile has no known value, so that the application ignores it instead of refusing it. */
 function lossOf(path: string, { names, values: count, what }: RegistryFinding, ignored = false): Loss {
   const keys = count === undefined ? names.slice(0, -1) : names;
   const key = [path, ...keys].join('\\');
@@ -161,7 +160,7 @@ function lossOf(path: string, { names, values: count, what }: RegistryFinding, i
   }
 }
 
-/** Shows the type only: the value may be secret, or long. */
+/** Describes a value by its type only, because it may be secret, or long. */
 function foundText({ expected, type }: { expected: string; type: string }): string {
   if (type === 'key') return 'a key';
   return expected === 'boolean' && type.startsWith('REG_DWORD') ? `${type} other than 0 and 1` : type;
@@ -170,7 +169,7 @@ function foundText({ expected, type }: { expected: string; type: string }): stri
 function noProfile(label: string, lost: readonly Loss[]): RdError {
   const listed = lost
     .slice(0, MAX_LISTED)
-    // Names come from the file, and must not reach the terminal as they are.
+    // Names come from the file, and must be escaped for the terminal.
     .map(({ place, reason }) => formatFinding({ pointer: '', message: `${place}: ${reason}` }));
   const more = lost.length - listed.length;
   return new RdError('ERR_PROFILE_INVALID', `${label} contains no deployment profile`, {
@@ -185,7 +184,7 @@ export interface KeyAtPath {
   key: RegistryKey;
 }
 
-/** The profile that contains the place of a loss, if any. */
+/** Returns the profile that contains the place of a loss; undefined if none does. */
 export function partOfPlace(place: string): Part | undefined {
   const lower = place.toLowerCase();
   return PARTS.find((part) =>
@@ -210,7 +209,7 @@ function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Everything outside the profiles: values of the keys above them, and each other key with everything below it. */
+/** Lists everything outside the profiles: values of the keys above them, and each other key with everything below it. */
 function outside(
   { path, key }: KeyAtPath,
   parents: ReadonlySet<RegistryKey>,
@@ -239,7 +238,7 @@ function holdsOurs(key: RegistryKey): boolean {
 
 const NOT_PART = 'it is not part of a deployment profile';
 
-/** Relative to a hive; the first one takes precedence. */
+/** Keys relative to a hive; the first one takes precedence. */
 const PROFILE_KEYS: readonly string[] = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey];
 
 function values(key: RegistryKey): string {
@@ -250,7 +249,7 @@ function valuesText(count: number): string {
   return ` (${countText(count, 'value')})`;
 }
 
-/** Names a whole key, or one value in it; `@` is the default value. */
+/** Names a whole key, or a value in it; `@` is the default value. */
 function placeOf(key: string, value?: string): string {
   return value === undefined ? key : `${key}: ${value === '' ? '@' : value}`;
 }

@@ -8,11 +8,11 @@ import { isSameName, type RegistryKey, type RegistryValue } from './registry.ts'
 
 const MAX_QUOTE = 100;
 
-/** Something in a profile's key that did not become a setting. */
+/** A key or value of a profile that did not become a setting. */
 export interface RegistryFinding {
-  /** Names below the profile's key, those of the settings as far as there are any; the last one is that of the value or key. */
+  /** Names below the profile's key, in the spelling of the settings as far as they are known; the last one is that of the value or key. */
   names: readonly string[];
-  /** It is a key, with that many values in it and below. */
+  /** Number of values in the key and below it; absent for a value. */
   values?: number;
   what:
     | /** The application refuses the profile for it. `found` shows the value, unless it is a secret. */ {
@@ -22,16 +22,16 @@ export interface RegistryFinding {
         found: string;
       }
     | { is: 'no-setting' }
-    /** The default value of a key, and anything below a map: the application does not read it. */
+    /** The application does not read it: the default value of a key, or anything below a map. */
     | { is: 'not-read' }
-    /** A setting that has ended, with a value that it never accepted. */
+    /** A removed setting with a value that it never accepted. */
     | { is: 'ended' };
 }
 
-/** What the key of a profile holds, by the names and types that its version had. */
+/** The content of a profile's key, by the names and types of its version. */
 export interface RegistrySettings {
   settings: JsonObject;
-  /** Values that mean something, of the wrong type or not; with none there is no profile. */
+  /** Number of values with a meaning, even of the wrong type; with none there is no profile. */
   recognised: number;
   findings: RegistryFinding[];
 }
@@ -103,7 +103,7 @@ function readKey(
   return undefined;
 }
 
-/** Of a map only the values of its own key are read. */
+/** Reads a map: only the values of its own key. */
 function readMap(key: RegistryKey, names: readonly string[], reading: Reading): JsonObject {
   const map: JsonObject = {};
   for (const { name, type, data } of key.values) {
@@ -160,7 +160,7 @@ function readValue(
   return undefined;
 }
 
-/** The reading that the shape of its version accepts, or the plain value if it accepts none. */
+/** Returns the reading that the shape of its version accepts, or the plain value if it accepts none. */
 function endedValue(
   { type, data }: Omit<RegistryValue, 'name'>,
   names: readonly string[],
@@ -189,7 +189,7 @@ function note(
   reading.findings.push({ names, ...(key ? { values: valueCount(key) } : {}), what: { is } });
 }
 
-/** Values in a key and below it. */
+/** Counts the values in a key and below it. */
 export function valueCount({ values, keys }: RegistryKey): number {
   return keys.reduce((count, key) => count + valueCount(key), values.length);
 }
@@ -207,12 +207,12 @@ function wordOf(member: SettingMember): string {
 function shown(type: string, data: RegistryValue['data'], names: readonly string[] = []): string {
   if (data === undefined || isObject(data)) return `a value of type ${type}`;
   const kind = Array.isArray(data) ? 'an array' : `a ${typeof data}`;
-  // A text in the place of the whole proxy may be its address, with the password in it.
+  // A text in place of the whole proxy may be its address, including the password.
   const secret = names.some((name) => /password|^proxy$/i.test(name));
   return `${kind} '${secret ? '***' : shorten(JSON.stringify(data))}'`;
 }
 
-/** A value may be as long as the file. */
+/** Shortens a value, which may be as long as the file. */
 function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text;
 }

@@ -1,24 +1,24 @@
-/** A value of the registry, with the name of its type: `REG_SZ`. */
+/** A value of the registry. `type` is the name of its type, such as `REG_SZ`. */
 export interface RegistryValue {
   name: string;
   type: string;
-  /** A text, a number, or a list of texts for `REG_MULTI_SZ`; `undefined` for a type that is not looked into. */
+  /** A text, a number, or a list of texts for `REG_MULTI_SZ`; undefined for a type that is not decoded. */
   data: string | number | string[] | undefined;
 }
 
-/** A key and its contents. Names keep their case, but two that differ in case alone are the same. */
+/** A key and its contents. Names keep their case, but those that differ only in case are the same. */
 export interface RegistryKey {
   name: string;
   values: RegistryValue[];
   keys: RegistryKey[];
 }
 
-/** The sub-key of that name. */
+/** Returns the sub-key of that name. */
 export function subKey(key: RegistryKey, name: string): RegistryKey | undefined {
   return key.keys.find((each) => isSameName(each.name, name));
 }
 
-/** The key at a path below `root`, made where it is missing. */
+/** Returns the key at a path below `root`, created if it is missing. */
 export function keyAt(root: RegistryKey, names: readonly string[]): RegistryKey {
   let key = root;
   for (const name of names) {
@@ -44,13 +44,13 @@ const HIVES: Readonly<Record<string, string>> = {
   HKEY_CURRENT_CONFIG: 'HKCC',
 };
 
-/** The long name of a hive that is given by either of its names; `undefined` for anything else. */
+/** Returns the long name of a hive, given either of its names; undefined for anything else. */
 export function hiveName(name: string): string | undefined {
   const upper = name.toUpperCase();
   return Object.entries(HIVES).find(([long, short]) => upper === long || upper === short)?.[0];
 }
 
-/** The path of a key below `root` (`HKLM\…`), whatever the length of the hive's name; `undefined` for one that is elsewhere. */
+/** Returns the names of a key below `root` (`HKLM\…`), with the hive's name in either form; undefined for a key elsewhere. */
 export function namesBelow(root: string, path: string): string[] | undefined {
   const wanted = shortHive(root).split('\\');
   const names = shortHive(path).split('\\');
@@ -64,7 +64,7 @@ function shortHive(path: string): string {
   return [(long && HIVES[long]) ?? hive, ...rest].join('\\');
 }
 
-/** The types of values by their numbers, as `winnt.h` has them. */
+/** Names of value types by number, from `winnt.h`. */
 const TYPES = [
   'REG_NONE',
   'REG_SZ',
@@ -80,12 +80,12 @@ const TYPES = [
   'REG_QWORD',
 ] as const;
 
-/** `REG_SZ`; `type 4096` for a number without a name. */
+/** Returns the name of a type: `REG_SZ`; `type 4096` for a number without a name. */
 export function typeName(type: number): string {
   return TYPES[type] ?? `type ${type}`;
 }
 
-/** What the bytes of a value mean; `undefined` for a type that is not looked into, or bytes that do not fit the type. */
+/** Decodes the bytes of a value; returns undefined for a type that is not decoded, or bytes that do not fit the type. */
 export function dataOf(type: string, bytes: Buffer): RegistryValue['data'] {
   switch (type) {
     case 'REG_SZ':
@@ -101,12 +101,12 @@ export function dataOf(type: string, bytes: Buffer): RegistryValue['data'] {
   }
 }
 
-/** UTF-16LE; an unpaired surrogate stays what it is. `undefined` where a byte is left over. */
+/** Decodes UTF-16LE, preserving unpaired surrogates; returns undefined if a byte is left over. */
 function wideText(bytes: Buffer): string | undefined {
   return bytes.length % 2 === 0 ? bytes.toString('utf16le') : undefined;
 }
 
-/** A text without the NULs that end it. */
+/** Returns a text without the NULs at its end. */
 function withoutEnd(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   let end = text.length;
@@ -114,7 +114,7 @@ function withoutEnd(text: string | undefined): string | undefined {
   return text.slice(0, end);
 }
 
-/** Each text ends with a NUL, and the list with one more. */
+/** Splits a list: each text ends with a NUL, and the list with one more. */
 function textsOf(joined: string | undefined): string[] | undefined {
   if (joined === undefined) return undefined;
   const body = joined.replace(/\0$/, '');
@@ -124,12 +124,12 @@ function textsOf(joined: string | undefined): string[] | undefined {
 
 /** Largest number of a DWORD. */
 export const MAX_DWORD = 0xffff_ffff;
-/** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
+/** UTF-16 units that the name of a value may have here; the registry itself permits some more. */
 const MAX_NAME = 255;
-/** What a line of a registry file cannot hold: control characters and unpaired surrogates. */
+/** Matches characters that a line of a registry file cannot hold: control characters and unpaired surrogates. */
 export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 
-/** Why a value cannot have that name, as what follows `its name`. */
+/** Returns the reason why a value cannot have that name, to follow `its name`. */
 export function nameProblem(name: string): string | undefined {
   if (name === '') return 'is empty, which is the name of the default value of a key';
   if (UNWRITABLE.test(name)) return 'contains a control character or an unpaired surrogate';
@@ -137,30 +137,30 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** Why no DWORD holds a number, as a clause. */
+/** Returns the reason why no DWORD holds a number, as a clause. */
 export function numberProblem(value: number): string | undefined {
   const whole = Number.isInteger(value) && value >= 0 && value <= MAX_DWORD;
   return whole ? undefined : `a DWORD holds numbers from 0 to ${MAX_DWORD}`;
 }
 
-/** Why no REG_SZ holds a text, as a clause. */
+/** Returns the reason why no REG_SZ holds a text, as a clause. */
 export function textProblem(text: string): string | undefined {
   return text.includes('\0') ? 'a string ends at a NUL character' : undefined;
 }
 
-/** Why no REG_MULTI_SZ holds a text among its own, as a clause. */
+/** Returns the reason why no REG_MULTI_SZ holds a text as an entry, as a clause. */
 export function entryProblem(entry: string): string | undefined {
   return entry === '' ? 'a list of strings ends at an empty one' : textProblem(entry);
 }
 
 /**
- * Names in one key, compared as the registry does. To it some of them are one value, and the last would win: what either of the
- * two letter cases makes equal may be one name to the system, whose own table is older than either.
+ * The names in one key, compared like the registry, for which some of them are one value, and the last would win. Names that are equal in either
+ * letter case count as one, because the system's own table is older than either.
  */
 export class ValueNames {
   readonly #first = new Map<string, string>();
 
-  /** Adds a name; returns the one added last that differs from it in letter case alone. */
+  /** Adds a name; returns the last added one that differs from it only in letter case. */
   add(name: string): string | undefined {
     const forms = [`lower ${name.toLowerCase()}`, `upper ${upperCase(name)}`];
     const known = forms.map((form) => this.#first.get(form)).find((other) => other !== undefined);
@@ -169,7 +169,7 @@ export class ValueNames {
   }
 }
 
-/** Character by character, as the registry does: `ß` does not become two letters. */
+/** Converts to upper case character by character, like the registry: `ß` does not become two letters. */
 function upperCase(name: string): string {
   return Array.from(name, (char) => (char.toUpperCase().length === char.length ? char.toUpperCase() : char)).join('');
 }

@@ -8,11 +8,11 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
  * `__proto__`.
  */
 export type DeploymentValue = boolean | number | string | readonly string[] | DeploymentTree;
-/** In schema order, starting with the version; map entries are sorted. */
+/** Members in schema order, starting with the version; map entries are sorted. */
 export type DeploymentTree = ReadonlyMap<string, DeploymentValue>;
 
 /**
- * The tree of a deployment profile, with the names of its version. A profile without a version gets the newest one.
+ * Returns the tree of a deployment profile, with the names of its version. A profile without a version gets the newest one.
  * @param settings checked, without unknown names, `null` and empty sections, as `selectSettings` returns them.
  */
 export async function deploymentTree(settings: JsonObject): Promise<DeploymentTree> {
@@ -24,8 +24,8 @@ export async function deploymentTree(settings: JsonObject): Promise<DeploymentTr
 }
 
 /**
- * The names in a version; later ones get the newest names. The shapes of older versions are large and rarely needed, so they are loaded on
- * demand.
+ * Returns the names in a version; later versions get the newest names. The shapes of older versions are large and rarely needed, so they are loaded
+ * on demand.
  */
 export async function membersAt(version: number): Promise<SettingMember[]> {
   if (version >= SCHEMA_VERSION) return membersOfToday();
@@ -57,7 +57,7 @@ export function isTree(value: DeploymentValue): value is DeploymentTree {
   return value instanceof Map;
 }
 
-/** Named pairs in the compatible tool's order: by the code points of the lowercased names. */
+/** Sorts named pairs in the compatible tool's order: by the code points of the lowercased names. */
 export function sortByName<T>(pairs: Iterable<readonly [string, T]>): [string, T][] {
   const keyed = Array.from(pairs, ([name, value]) => ({ name, value, key: lowerCase(name) }));
   // UTF-16 units sort differently from code points, except for ASCII, which covers nearly all names.
@@ -77,17 +77,17 @@ function byUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** UTF-8 bytes sort like code points. */
+/** Compares by UTF-8 bytes, which sort like code points. */
 function byCodePoints(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Characters that a terminal interprets, invisible characters, and unpaired surrogates. */
+/** Matches characters that a terminal interprets, invisible characters, and unpaired surrogates. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const HIDDEN_UNITS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ud800-\udfff\ufffe\uffff]/gu;
 const MAX_KEY = 80;
 
-/** Dotted path of a map entry or an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
+/** Returns the dotted path of a map entry or an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
 export function entryPath(path: string, key: string): string {
   if (key !== '' && key.length <= MAX_KEY && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
   const short = key.length <= MAX_KEY ? key : `${key.slice(0, MAX_KEY)}…`;

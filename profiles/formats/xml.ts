@@ -17,8 +17,8 @@ export function xmlText(text: string): string {
 }
 
 /**
- * Why XML 1.0 cannot represent a text, as a clause. Character references are no way out, because they may not refer to such characters
- * either.
+ * Returns the reason why XML 1.0 cannot represent a text, as a clause. Character references are no way out, because they may not refer to such
+ * characters either.
  */
 export function xmlProblem(text: string): string | undefined {
   const control = CONTROL.exec(text)?.[0];
@@ -29,18 +29,15 @@ export function xmlProblem(text: string): string | undefined {
   return none === undefined ? undefined : `XML cannot represent ${codePoint(none)}, which is not a character`;
 }
 
-/** `U+0007` */
+/** Formats a code point: `U+0007`. */
 function codePoint(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/**
- * An element with either text or child elements. The two functions below serialize it; an XML library would not make this shorter, and
- * there is none for ADMX.
- */
+/** An element with either text or child elements. An XML library would not make this shorter, and there is none for ADMX. */
 export interface Element {
   name: string;
-  /** In output order. */
+  /** Attributes in output order. */
   attributes: Readonly<Record<string, string | number>>;
   content: readonly Element[] | string;
 }
@@ -53,7 +50,7 @@ export function element(
   return { name, attributes, content };
 }
 
-/** The document in UTF-8 with Windows line ends, also within texts. */
+/** Formats the document in UTF-8 with Windows line ends, even within texts. */
 export function xmlDocument(root: Element): string {
   const lines = ['<?xml version="1.0" encoding="utf-8"?>', ...linesOf(root, '')];
   return `${lines.join('\n')}\n`.replaceAll('\n', '\r\n');

@@ -21,7 +21,7 @@ import {
 const VERSION_PATH = 'kubernetes.version';
 /** Maximum characters of a quoted value, or of a sentence that contains one. */
 const MAX_QUOTE = 240;
-/** A message lists at most this many names. */
+/** Maximum names in a message. */
 const MAX_NAMED = 20;
 
 /**
@@ -58,7 +58,7 @@ export function interpretPolicy(
   return { source, version, settings: knownPart(profile) };
 }
 
-/** `"a", "b" and 7 more` */
+/** Lists names: `"a", "b" and 7 more`. */
 function namesText(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
   const more = names.length - shown.length;
@@ -103,8 +103,8 @@ function isWrongType({ code }: Issue): boolean {
 }
 
 /**
- * `expecting value of type string, got an array ["a"]`, or the validator's sentence, with the expected values if the value itself is
- * invalid.
+ * Describes a problem: `expecting value of type string, got an array ["a"]`, or the validator's sentence, with the expected values if the value
+ * itself is invalid.
  */
 function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
   const field = settingAt(issue.path);
@@ -125,7 +125,7 @@ function holdsSecret(path: string): boolean {
   return FIELDS.some((field) => field.sensitive && `${field.path}.`.startsWith(`${path}.`));
 }
 
-/** A value may be as long as the file. */
+/** Shortens a value, which may be as long as the file. */
 function shorten(text: string): string {
   return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE - 20)}…${text.slice(-20)}` : text;
 }
@@ -142,7 +142,7 @@ function kindOf(value: JsonValue): string {
   return isObject(value) ? 'an object' : `a ${typeof value}`;
 }
 
-/** A locked cluster version is never replaced by a default, so it must at least be a valid version. */
+/** Checks a locked cluster version. It is never replaced by a default, so it must at least be a valid version. */
 function lockedVersionProblem(profile: JsonObject, locked: boolean): string[] {
   const version = leafAt(profile, VERSION_PATH);
   if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
@@ -165,9 +165,9 @@ function knownPart(profile: JsonObject): JsonObject {
 }
 
 /**
- * Checks the cluster version of a profile against the available ones. An unavailable default is replaced by the service's own choice, with
- * a warning; an unavailable locked version fails the start if the cluster is enabled.
- * @param firstRun the defaults profile has just been applied.
+ * Checks the cluster version of a profile against the available ones. An unavailable default is replaced by the service's own choice, with a warning;
+ * an unavailable locked version fails the start if the cluster is enabled.
+ * @param firstRun whether the defaults profile has just been applied.
  * @returns the settings to begin with.
  * @throws RdError `ERR_PROFILE_INVALID`, in the words of the compatible application.
  */
@@ -191,6 +191,6 @@ export function withOfferedVersion(
   warnings.push(`${defaults.source}: kubernetes.version ${version} is not available; the default is used.`);
   const chosen = copyOfObject(settings);
   setLeaf(chosen, VERSION_PATH, '');
-  // Still valid settings: a copy in which only one string has changed.
+  // Still valid settings: only one string has changed in the copy.
   return chosen as Settings;
 }

@@ -14,18 +14,18 @@ export type PolicyPlace = (
   /** A registry key with the sub-keys `Defaults` and `Locked`; the hive is `HKLM` or `HKCU`. */
   | { format: 'registry'; key: string }
 ) & {
-  /** It belongs to the user, who can fix the profile. */
+  /** Set for a location of the user, who can fix the profile. */
   own?: true;
-  /** It is system-wide, so the profile must be owned by root. */
+  /** Set for a system-wide location, whose profile must be owned by root. */
   system?: true;
 };
 
-/** Environment variables that determine the user's location; the others depend on none. */
+/** Environment variables that determine the user's location; other locations depend on none. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The locations of deployment profiles on this platform, highest precedence first. System locations do not depend on the environment, so
- * that users cannot bypass a policy with a variable. Without a home directory there is no user location.
+ * Returns the locations of deployment profiles on this platform, highest precedence first. System locations do not depend on the environment, so that
+ * users cannot bypass a policy with a variable. Without a home directory there is no user location.
  */
 export function policyPlaces(env: Environment, platform: Platform, homedir: string): PolicyPlace[] {
   switch (platform) {
@@ -84,18 +84,18 @@ function darwinPlaces(homedir: string): PolicyPlace[] {
 
 /** Access to the Windows registry; replaced in tests. */
 export interface PolicyPrograms {
-  /** The output of `reg query KEY`; `undefined` when it fails, usually because the key does not exist. */
+  /** Returns the output of `reg query KEY`; undefined when it fails, usually because the key does not exist. */
   queryRegistry(key: string): Promise<string | undefined>;
-  /** The key and everything below it as a `.reg` file, which is lossless. */
+  /** Returns the key and everything below it as a `.reg` file, which is lossless. */
   exportRegistry(key: string): Promise<Uint8Array>;
 }
 
-/** An absolute path, so that the search path cannot substitute another program. */
+/** Path of the registry program. It is absolute, so that the search path cannot substitute another program. */
 const REG = 'C:\\Windows\\System32\\reg.exe';
 const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * PROFILE_LIMIT };
 
 /**
- * Runs the real program.
+ * Returns access through the real program.
  * @param reg program and first arguments, replaceable by a script in tests. By default the absolute path, or the name alone if Windows is
  *   installed elsewhere.
  */
@@ -105,7 +105,7 @@ export function policyPrograms(reg: readonly string[] = [existsSync(REG) ? REG :
       try {
         return (await run([...reg, 'query', key], LIMITS)).stdout;
       } catch (error) {
-        // Its message is localized, so only the exit status shows that the key was not found.
+        // The program's message is localized, so only the exit status shows that the key was not found.
         if (
           error instanceof RdError &&
           error.code === 'ERR_DRIVER_FAILED' &&

@@ -8,7 +8,7 @@ import type { Platform } from '../../src/settings/field.ts';
 export interface Policy {
   /** Path of the file, or the registry key. */
   source: string;
-  /** The settings version it was written for. */
+  /** The settings version that it was written for. */
   version: number;
   settings: JsonObject;
 }
@@ -21,7 +21,7 @@ export interface Policies {
   locked?: Policy;
   /** Sentences about ignored settings. */
   warnings: string[];
-  /** They belong to the user. */
+  /** Set if the profiles belong to the user. */
   own?: true;
   /** The searched locations, highest precedence first, up to the one used. */
   looked: string[];
@@ -38,7 +38,7 @@ export interface PolicyHost {
 export interface WrittenPolicy {
   source: string;
   settings: JsonObject;
-  /** The display name of a setting, from its names in the document. */
+  /** Returns the display name of a setting, from its names in the document. */
   nameOf(names: readonly string[]): string;
   /** Quotes a value for a message about its type. */
   quote(json: string): string;
@@ -61,7 +61,7 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
   });
 }
 
-/** The same error with advice for the user's own profile, which does not need an administrator to fix. */
+/** Adds advice for the user's own profile to the error for an invalid one: it does not need an administrator to fix. */
 export function withOwnerAdvice(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') return error;
   const { code, message, details, cause } = error;

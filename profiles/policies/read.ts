@@ -39,7 +39,7 @@ interface SystemParts {
 }
 
 /**
- * The profiles of the first location that has at least one, as written; empty `parts` if there is none.
+ * Reads the profiles of the first location that has at least one, as written; empty `parts` if there is none.
  * @throws RdError `ERR_PROFILE_INVALID` for a profile that exists but cannot be read.
  */
 export async function systemParts({ places, programs }: PolicySources): Promise<SystemParts> {
@@ -120,7 +120,7 @@ async function writtenPartsAt(place: PolicyPlace, programs: PolicyPrograms): Pro
 type PolicyOwner = Pick<PolicyPlace, 'own' | 'system'>;
 
 /**
- * The bytes of a profile; `undefined` when there is no file. Follows links.
+ * Reads the bytes of a profile; returns undefined when there is no file. Follows links.
  * @throws RdError `ERR_PROFILE_INVALID` for a profile that exists but cannot be read, because skipping it would lift a protection, and for
  *   one that others can write, because anybody may have put it there.
  */
@@ -150,7 +150,7 @@ async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer 
 }
 
 function readFailure(path: string, cause: unknown): RdError {
-  // Errors of `openToRead` for anything but a regular file.
+  // `openToRead` throws these for anything but a regular file.
   if (cause instanceof RdError)
     return cause.code === 'ERR_PROFILE_INVALID' ? cause : unreadableProfile(path, 'it is not a file');
   const known = ioError('read the deployment profile', path, cause, 'ERR_PROFILE_INVALID');
@@ -161,7 +161,7 @@ function unreadableProfile(path: string, reason: string): RdError {
   return invalidPolicy(`could not read the deployment profile ${path}: ${reason}`);
 }
 
-/** @throws RdError `ERR_PROFILE_INVALID` naming what others can write, with the command that fixes it. */
+/** Refuses an exposed profile. @throws RdError `ERR_PROFILE_INVALID` naming the path that others can write, with the command that fixes it. */
 function refuseExposedPolicy(path: string, { system }: PolicyOwner): void {
   const exposure = exposureOf(path, system ? trustOfSystem() : trustOfUser());
   if (!exposure) return;
@@ -178,7 +178,7 @@ async function isLink(path: string): Promise<boolean> {
   );
 }
 
-/** Reads a Linux profile. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
+/** Reads a Linux profile; returns undefined when there is no file. Throws `ERR_PROFILE_INVALID`. */
 async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
@@ -187,7 +187,7 @@ async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<Written
   return writtenFile(path, jsonObject(bytes, path, wrong, 'it has mistakes'));
 }
 
-/** Reads a macOS profile, XML or binary. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
+/** Reads a macOS profile, XML or binary; returns undefined when there is no file. Throws `ERR_PROFILE_INVALID`. */
 async function readPlistPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
@@ -203,7 +203,7 @@ async function readPlistPolicy(path: string, owner: PolicyOwner): Promise<Writte
   return writtenFile(path, value);
 }
 
-/** A profile from a file that uses the settings' own names. */
+/** Returns the profile of a file that uses the settings' own names. */
 export function writtenFile(path: string, settings: WrittenPolicy['settings']): WrittenPolicy {
   return {
     source: path,

@@ -8,7 +8,7 @@ import type { PolicyPrograms } from './places.ts';
 import { invalidPolicy, type WrittenPolicy } from './policy.ts';
 
 /**
- * Everything below a key of this computer's registry; `undefined` when there is none.
+ * Reads everything below a key of this computer's registry; returns undefined when there is none.
  * @throws RdError `ERR_PROFILE_INVALID` when it cannot be read or parsed.
  */
 export async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
@@ -30,7 +30,7 @@ export async function registryKey(path: string, programs: PolicyPrograms): Promi
   }
 }
 
-/** A query fails the same way for a missing key and for an unreadable one; the parent key lists only existing ones. */
+/** Whether a key exists. A query fails the same way for a missing key and for an unreadable one; the parent key lists only existing ones. */
 async function isListed(path: string, programs: PolicyPrograms): Promise<boolean> {
   const above = await programs.queryRegistry(path.slice(0, path.lastIndexOf('\\')));
   // The rest of the output is localized; key paths are not.
@@ -38,8 +38,8 @@ async function isListed(path: string, programs: PolicyPrograms): Promise<boolean
 }
 
 /**
- * The profile in a registry key; `undefined` for a key without any recognized value. Invalid values are collected here and reported with
- * the profile.
+ * Returns the profile in a registry key; undefined for a key without any recognized value. Invalid values are collected here and reported with the
+ * profile.
  */
 export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
   const { settings, recognised, findings } = registrySettings(key);

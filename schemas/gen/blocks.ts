@@ -5,16 +5,16 @@ import { type Block, declaredIn, readSchema } from './declaration.ts';
 import { partial, plain } from './partial.ts';
 import { BANNER } from './typescript.ts';
 
-/** The blocks of a profile that the compatible application does not have, in the order of documents. Nothing else names all of them. */
+/** The blocks of a profile that the compatible application does not have, in the order of documents. This is the only list of them. */
 const BLOCKS: readonly { name: string; schema: string }[] = [{ name: 'machine', schema: 'schemas/machine.json' }];
 
-/** Where their types and defaults go. */
+/** Destination of the types and defaults of the blocks. */
 export const BLOCKS_SOURCE = 'src/settings/blocks.gen.ts';
 
-/** The schema that requests are declared in, with a line for each block. */
+/** The schema that declares requests, with a line for each block. */
 export const REQUEST_SCHEMA = 'schemas/plan.json';
 
-/** Every block with what its schema declares. */
+/** Returns every block with the content of its schema. */
 export function declaredBlocks(): Block[] {
   return BLOCKS.map(({ name, schema: file }) => {
     const schema = readSchema(file);
@@ -27,7 +27,7 @@ export function declaredBlocks(): Block[] {
   });
 }
 
-/** The text of `blocks.gen.ts`. */
+/** Returns the text of `blocks.gen.ts`. */
 export async function blocksSource(blocks: readonly Block[]): Promise<string> {
   const whole = await typesOf(Object.fromEntries(blocks.map(({ name, schema }) => [name, complete(plain(schema))])));
   const parts = await typesOf(Object.fromEntries(blocks.map(({ name, schema }) => [name, partial(plain(schema))])));
@@ -58,7 +58,7 @@ export const DEFAULT_BLOCKS: Blocks = ${JSON.stringify(defaults)};
 `;
 }
 
-/** The schema of requests with one line for each block, in place of those that it has. */
+/** Returns the schema of requests with one line for each block, replacing the existing ones. */
 export function withBlockLines(text: string, blocks: readonly Block[]): string {
   const lines = text.split('\n');
   const isBlock = (line: string) => line.includes(`${BLOCKS_SOURCE}#PartialBlocks[`);
@@ -73,10 +73,10 @@ export function withBlockLines(text: string, blocks: readonly Block[]): string {
   return [...rest.slice(0, first), ...made, ...rest.slice(first)].join('\n');
 }
 
-/** The type of an object with these members: an alias of it can be used where a `JsonObject` is expected. */
+/** Returns the type of an object with these members. It is an alias, which can be used where a `JsonObject` is expected. */
 async function typesOf(properties: Record<string, JsonObject>): Promise<string> {
   const untitled = Object.entries(properties).map(([name, { title: _, ...rest }]) => [name, rest]);
-  // Blocks are required where their members are.
+  // A block is required if it has required members.
   const required = Object.keys(properties).filter((name) => properties[name]?.required !== undefined);
   const schema: JSONSchema = { type: 'object', required, properties: Object.fromEntries(untitled) };
   const typed = await compile(schema, 'Typed', {
@@ -90,7 +90,7 @@ async function typesOf(properties: Record<string, JsonObject>): Promise<string> 
   return members;
 }
 
-/** The schema with every member required, in sections too. */
+/** Returns the schema with every member required, including those of sections. */
 function complete(schema: JsonObject): JsonObject {
   if (!isObject(schema.properties)) return schema;
   const members = Object.entries(schema.properties).map(([name, node]) => [

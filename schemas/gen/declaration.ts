@@ -11,7 +11,7 @@ import {
 } from '../../src/settings/field.ts';
 
 export const DECLARATION = 'schemas/settings/v19.json';
-/** What the settings were called before, and those that came to an end. */
+/** Earlier names of settings, and removed settings. */
 export const PAST_DECLARATION = 'schemas/settings/past.json';
 /** The keywords of schemas/README.md. The validators' compiler rejects any other. */
 export const WORDS = [
@@ -55,7 +55,7 @@ interface DeclarationNode {
   'x-rd-machine-only'?: boolean;
 }
 
-/** A field with what only the reference page shows. */
+/** A field with the facts that only the reference page shows. */
 export interface Declared<F extends Field = SettingField> {
   field: F;
   formerly: readonly string[];
@@ -68,7 +68,7 @@ export interface Block {
   /** The file that declares it. */
   file: string;
   schema: JsonObject;
-  /** Its fields. */
+  /** The fields of the block. */
   declared: readonly Declared<Field>[];
 }
 
@@ -78,17 +78,17 @@ export function readSchema(file: string): JsonObject {
   return value;
 }
 
-/** Every setting of the declaration, in its order. The compiler checks the facts where it reads `fields.gen.ts`. */
+/** Returns every setting of the declaration, in its order. The compiler checks the facts where `fields.gen.ts` is read. */
 export function declareSettings(): Declared[] {
   return declaredIn(readSchema(DECLARATION), '');
 }
 
-/** Every field of a schema, in its order; `prefix`: what their paths begin with. */
+/** Returns every field of a schema, in its order. Paths begin with `prefix`. */
 export function declaredIn(schema: JsonObject, prefix: string): Declared[] {
   return fieldsBelow(schema as unknown as DeclarationNode, prefix, pastSettings());
 }
 
-/** Every row of the past, in its order. The compiler checks them where it reads `past.gen.ts`. */
+/** Returns every row of the past, in its order. The compiler checks them where `past.gen.ts` is read. */
 export function pastSettings(): PastSetting[] {
   return JSON.parse(readFileSync(PAST_DECLARATION, 'utf8'));
 }
@@ -134,7 +134,7 @@ function fieldOf(path: string, node: DeclarationNode): SettingField {
     machineOnly: node['x-rd-machine-only'],
     since: node['x-rd-since'],
     description: node.description,
-    // The union of paths is generated from this list.
+    // Cast, because the union of paths is generated from this list.
   }) as unknown as SettingField;
 }
 

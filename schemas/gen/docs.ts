@@ -28,10 +28,10 @@ const SUPPORT: Readonly<Record<Support['level'], string>> = {
   unsupported: 'refused',
 };
 
-// Runs after `main.ts`, as a program of its own: the drivers are built on the files that `main.ts` writes.
+// A separate program that runs after `main.ts`: the drivers are built on the files that `main.ts` writes.
 writeFileSync('docs/settings.md', settingsPage(declareSettings()));
 
-/** The reference page of all settings. */
+/** Returns the reference page of all settings. */
 function settingsPage(declared: readonly Declared[]): string {
   const settings = declared.filter(({ field }) => field.path !== 'version');
   const blocks = declaredBlocks();
@@ -53,7 +53,7 @@ where a change is accepted; on other platforms, the setting keeps its value.
 `;
 }
 
-/** What each driver does with each setting. */
+/** Returns the table of each driver's support for each setting. */
 function matrix(fields: readonly Field[]): string {
   const drivers = DRIVERS.map((driver) => `- \`${driver.name}\`: ${driver.summary}`).join('\n');
   const rows = fields.map(({ path }) => {
@@ -85,7 +85,7 @@ function supportText(driver: DriverInfo, path: ManagedPath): string {
   return `${SUPPORT[support.level]}${reason}`;
 }
 
-/** How the usual renderers make an anchor of a heading. */
+/** Returns the anchor that the usual renderers generate for a heading. */
 function anchor(path: string): string {
   return path.toLowerCase().replace(/[^a-z0-9-]/g, '');
 }
@@ -108,7 +108,7 @@ function section({ field, formerly, requires }: Declared): string {
   return `${factsTable(field, rows)}${rules}`;
 }
 
-/** A field of a block: in profiles only. */
+/** Returns the section of a block's field, which only profiles have. */
 function optionSection(field: Field): string {
   const block = field.path.split('.')[0] ?? '';
   return factsTable(field, [
@@ -188,7 +188,7 @@ function flagText({ flag, platforms, type }: SettingField): string {
   return `${code(`--${flag.name}`)}${entriesText(type)}${same ? '' : ` (${platformsText(flag.platforms)})`}`;
 }
 
-/** How several entries are written on the command line. */
+/** Explains how to pass several entries on the command line. */
 function entriesText(type: Field['type']): string {
   if (type === 'string[]') return ' ENTRY, repeatable, or one JSON array';
   return type.startsWith('map') ? ' KEY=VALUE, repeatable, or one JSON object' : '';

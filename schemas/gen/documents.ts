@@ -4,7 +4,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { readSchema } from './declaration.ts';
 import { BANNER } from './typescript.ts';
 
-/** Where the types of each document go. A type that two documents share is declared in the one that is listed first. */
+/** Destination of the types of each document. A type that two documents share is declared in the one that is listed first. */
 export const DOCUMENTS = {
   plan: 'src/plan/plan.gen.ts',
   history: 'src/plan/history.gen.ts',
@@ -16,13 +16,16 @@ export const DOCUMENTS = {
 
 type DocumentName = keyof typeof DOCUMENTS;
 
-/** The type of what the schema leaves to the program, such as `src/json.ts#JsonValue | Sensitive`, where `Sensitive` is of the same document. */
+/**
+ * Keyword with the type of a value that the schema leaves to the program, such as `src/json.ts#JsonValue
+ *  Sensitive`; `Sensitive` is then of the same document.
+ */
 const TYPE = 'x-rd-type';
 const FOREIGN = /([\w./-]+\.ts)#(\w+)/g;
 const SHARED = /^urn:rdctl:(\w+)#\/\$defs\/(\w+)$/;
 const OWN = /^#\/\$defs\/(\w+)$/;
 
-/** The types of a document: one for itself and each of its definitions that has a title. */
+/** Returns the types of a document: one for itself and each of its definitions that has a title. */
 export async function documentTypes(name: DocumentName): Promise<string> {
   const schema = readSchema(fileOf(name));
   const imports = new Map<string, Set<string>>();
@@ -48,7 +51,7 @@ function pathTo(file: string, from: string): string {
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-/** A node as the compiler takes it: definitions without a title are put where they are referred to, and shared ones are imported. */
+/** Prepares a node for the compiler: definitions without a title are inlined, and shared ones are imported. */
 function typeable(node: JsonObject, root: JsonObject, name: string, imports: Map<string, Set<string>>): JsonObject {
   const { [TYPE]: type, $ref: reference, $id: _id, ...rest } = node;
   const imported = (module: string, symbol: string) => {
@@ -105,7 +108,7 @@ function titleOf(root: JsonObject, name: string): string | undefined {
   return typeof title === 'string' ? title : undefined;
 }
 
-/** Without the compiler's remarks on where a definition is used, and on one line what fits there. */
+/** Removes the compiler's remarks on the uses of a definition, and puts comments on one line if they fit. */
 function withShortComments(source: string): string {
   return source
     .replaceAll(/( \*\n)? *\* This interface was referenced by .*\n *\* via the `definition` .*\n/g, '')

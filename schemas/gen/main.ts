@@ -9,7 +9,9 @@ import { validatorSource, validatorTypes } from './validators.ts';
 
 const VALIDATOR = 'src/settings/validators/settings-v19.gen';
 
-/** Writes everything that follows from the schemas, except `docs/settings.md`: see `docs.ts`. Each file is rewritten only when its text changes. */
+/**
+ * Writes all files generated from the schemas except `docs/settings.md`, which `docs.ts` writes. Each file is rewritten only when its text changes.
+ */
 async function generate(): Promise<void> {
   const schema = readSchema(DECLARATION);
   const declared = declareSettings();
@@ -23,7 +25,7 @@ async function generate(): Promise<void> {
   write('schemas/profile.json', `${JSON.stringify(profileSchema(schema, blocks), null, 2)}\n`);
   for (const [name, file] of Object.entries(DOCUMENTS))
     write(file, await documentTypes(name as keyof typeof DOCUMENTS));
-  // The one check of a document's shape that the program makes itself; the other schemas are for readers, editors and tests.
+  // The only document whose shape the program validates itself; the other schemas are for readers, editors and tests.
   write(`${VALIDATOR}.js`, await validatorSource(schema));
   write(`${VALIDATOR}.d.ts`, validatorTypes());
 }

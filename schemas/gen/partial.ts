@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { WORDS } from './declaration.ts';
 
-/** The schema without the words that only our generator reads. */
+/** Returns the schema without the keywords that only our generator reads. */
 export function plain(schema: JsonObject): JsonObject {
   const entries = Object.entries(schema).filter(
     ([key]) => !key.startsWith('x-rd-') && key !== '$schema' && key !== '$id',
@@ -14,7 +14,7 @@ function plainValue(value: JsonValue): JsonValue {
   return isObject(value) ? plain(value) : value;
 }
 
-/** A schema of the declaration as one for a part of it, without the words that only our generator reads. */
+/** Returns the schema of a part of the declaration, without the keywords that only our generator reads. */
 export function partial(schema: JsonObject): JsonObject {
   const sensitive = schema['x-rd-sensitive'] === true;
   const synonyms = isObject(schema['x-rd-synonyms']) ? Object.keys(schema['x-rd-synonyms']) : [];

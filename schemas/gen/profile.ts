@@ -13,8 +13,8 @@ const HEAL = {
   enum: [...HEAL_LEVELS],
 };
 /**
- * The JSON Schema of a profile, for editors. Its settings part follows from the declaration: nothing is required, map entries
- * may be null, and secrets may be references. Settings of older versions are migrated, so only their version is checked here.
+ * Returns the JSON Schema of a profile, for editors. Its settings part follows from the declaration: nothing is required, map entries may be null,
+ * and secrets may be references. Settings of older versions are migrated, so only their version is checked here.
  */
 export function profileSchema(declaration: JsonObject, blocks: readonly Block[]): JsonObject {
   return {

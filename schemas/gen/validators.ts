@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { WORDS } from './declaration.ts';
 import { BANNER } from './typescript.ts';
 
-/** Source of a validator: one ES module without imports, so that no schema is compiled when a command starts. */
+/** Returns the source of a validator: one ES module without imports, so that no schema is compiled when a command starts. */
 export async function validatorSource(schema: JsonObject): Promise<string> {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -31,7 +31,7 @@ export const validate: ShapeCheck<Settings>;
 `;
 }
 
-/** Bundles ajv's helpers in: its ES output refers to them by `require`. */
+/** Inlines ajv's helpers: its ES output refers to them by `require`. */
 async function bundleHelpers(code: string): Promise<string> {
   const folder = mkdtempSync(join(resolve('node_modules'), '.gen-'));
   try {

@@ -53,7 +53,7 @@ export type ApiPorts = AdmissionPort &
   SnapshotsPort &
   TransientPort;
 
-/** Who may send requests, besides holders of tokens. */
+/** Decides which requests are admitted without a token. */
 interface AdmissionPort extends TokenPort {
   credentials: { user: string; password: string };
   /** Names that the Host header may have, besides `localhost` and IP addresses. */
@@ -61,8 +61,8 @@ interface AdmissionPort extends TokenPort {
 }
 
 /**
- * The whole API. It does not listen itself: it handles the requests of `server`, or injected ones. `ready()` must have
- * resolved before the first one.
+ * Builds the API with all of its routes. It does not listen: it handles the requests of `server`, or injected ones. `ready()` must have resolved
+ * before the first one.
  */
 export function createApp(ports: ApiPorts, server?: Server): FastifyInstance {
   const options: FastifyHttpOptions<Server> = {
@@ -75,7 +75,7 @@ export function createApp(ports: ApiPorts, server?: Server): FastifyInstance {
     // Fastify would decode escapes before matching; the compatible interface matches the path as sent.
     rewriteUrl: (raw) => (isRoutable(raw.url) ? (raw.url ?? '/') : NOWHERE),
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true },
-    // Its defaults would turn "8" into 8, drop unknown keys and add defaults.
+    // Fastify's defaults for Ajv would turn "8" into 8, drop unknown keys and add defaults.
     ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
   };
   const app = fastify(options);
@@ -144,7 +144,7 @@ export function createApp(ports: ApiPorts, server?: Server): FastifyInstance {
   historyRoutes(app, ports);
   metricsRoutes(app, ports);
   openApiRoutes(app, ports, described);
-  // In a separate scope, where bodies are parsed and validated against a schema.
+  // A separate scope, in which bodies are parsed and validated against a schema.
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
@@ -161,7 +161,7 @@ function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || lengthOf({ headers }) > 0;
 }
 
-/** Bytes of the body as declared; 0 for one in chunks. */
+/** The declared length of the body in bytes; 0 for a chunked body. */
 function lengthOf({ headers }: Pick<IncomingMessage, 'headers'>): number {
   return Number(headers['content-length'] ?? 0);
 }

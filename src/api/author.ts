@@ -14,12 +14,12 @@ export function callerOf({ headers, token }: FastifyRequest): Pick<Author, 'toke
   };
 }
 
-/** The author of a request to any other route: a client of the API. */
+/** Returns the author of a request to any route but `PUT /v1/settings`: a client of the API. */
 export function authorOf(request: FastifyRequest): Author {
   return { how: 'api', ...callerOf(request) };
 }
 
-/** The author of `PUT /v1/settings`: `set` of our own tool, or any other client. */
+/** Returns the author of `PUT /v1/settings`: `set` of our own tool, or any other client of the API. */
 export function authorOfPut(request: FastifyRequest): Author {
   const caller = callerOf(request);
   const isOurs = caller.program?.startsWith(`${PRODUCT.name}/`) === true;

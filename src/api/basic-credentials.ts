@@ -1,6 +1,6 @@
 /**
- * User and password of HTTP Basic authentication (RFC 7617); undefined for any other header. What follows the credentials is ignored, as by
- * the compatible application.
+ * Parses the user and password of HTTP Basic authentication (RFC 7617); returns undefined for any other header. Like the compatible application, it
+ * ignores anything after the credentials.
  */
 export function basicCredentials(header: string | undefined): { user: Buffer; password: Buffer } | undefined {
   const encoded = /^basic +(\S+)/i.exec(header?.trim() ?? '')?.[1];

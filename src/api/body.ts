@@ -3,22 +3,21 @@ import { RdError } from '../errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts';
 import { BODY_LIMIT, TEXTS } from './wire-texts.ts';
 
-/** A client that is still sending reads the refusal only afterwards; beyond this size we do not wait for it. */
+/** Bytes of an oversized body that are read and discarded at most, so that a client that is still sending sees the response. */
 const DRAIN_LIMIT = 16 * BODY_LIMIT;
 
-/** Memory for the bodies of all concurrent requests, and the bytes of each body that do not count. */
+/** Bytes that the bodies of all concurrent requests may occupy, and bytes of each body that do not count toward that. */
 const SHARED_LIMIT = 8 * BODY_LIMIT;
 const UNCOUNTED = 64 * 1024;
 
-/** Reads a whole body as bytes. `declared`: the length that the request states. */
+/** Reads a whole body as bytes. `declared` is the length that the request states, in bytes. */
 export type CollectBody = (stream: AsyncIterable<Buffer>, declared?: number) => Promise<Buffer>;
 
 /**
- * Reads the bodies of one app. An oversized one is read to its end and discarded, so that the client sees the response.
- * Concurrent bodies share a memory limit; a small one always fits. One whose declared length does not fit is not read at all: hundreds of
- * large ones would be garbage faster than it is collected.
- * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_NOT_READY` when the shared limit is reached; `ERR_CANCELLED` when the client
- * disconnects.
+ * Creates the collector for the bodies of one app. It reads an oversized body to its end and discards it, so that the client sees the response.
+ * Concurrent bodies share a memory limit; a small one always fits. A body whose declared length does not fit is not read at all: hundreds of large
+ * ones would become garbage faster than it is collected.
+ * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_NOT_READY` when the shared limit is reached; `ERR_CANCELLED` when the client disconnects.
  */
 export function bodyCollector(sharedLimit = SHARED_LIMIT): CollectBody {
   let taken = 0;
@@ -46,7 +45,7 @@ export function bodyCollector(sharedLimit = SHARED_LIMIT): CollectBody {
         }
       }
     } catch (cause) {
-      // Not a failure of ours, and there is no one left to respond to.
+      // The client is gone: this is no failure of the service, and there is no one left to respond to.
       throw new RdError('ERR_CANCELLED', 'the client disconnected during the request', { cause });
     } finally {
       taken -= own;
@@ -66,7 +65,7 @@ export function bytesOf(request: FastifyRequest): Buffer {
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
-/** @throws RdError `ERR_BODY_INVALID` unless it is JSON in UTF-8 without excessive nesting. */
+/** Parses a body as JSON. @throws RdError `ERR_BODY_INVALID` unless it is UTF-8 without excessive nesting. */
 export function parseJson(bytes: Buffer): JsonValue {
   let text: string;
   let value: JsonValue;
@@ -80,7 +79,7 @@ export function parseJson(bytes: Buffer): JsonValue {
   return value;
 }
 
-/** The object in a settings body; `null` counts as `{}`, as in the compatible interface. */
+/** Returns the object in a settings body. `null` counts as `{}`, which the compatible interface accepts. */
 export function settingsPayload(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new RdError('ERR_BODY_INVALID', TEXTS.noSettings);
   const value = parseJson(bytes) ?? {};

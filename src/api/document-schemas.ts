@@ -22,7 +22,7 @@ const DOCUMENTS = {
 
 export type DocumentName = keyof typeof DOCUMENTS;
 
-/** The documents as components of an OpenAPI document, which refer to each other there. */
+/** Returns the documents as components of an OpenAPI document, with references between them. */
 export function documentComponents(): Record<DocumentName, JsonObject> {
   const entries = Object.entries(DOCUMENTS).map(([name, schema]): [string, JsonObject] => {
     const text = JSON.stringify(schema)
@@ -34,12 +34,12 @@ export function documentComponents(): Record<DocumentName, JsonObject> {
   return Object.fromEntries(entries) as Record<DocumentName, JsonObject>;
 }
 
-/** A definition of a document with everything that it refers to in place, for the check of a request's body. */
+/** Returns a definition of a document with all of its references inlined, to validate a request's body. */
 export function definitionOf(name: DocumentName, definition: string): JsonObject {
   return expandSchema({ $ref: `#/$defs/${definition}` }, name);
 }
 
-/** One object schema with the members of all. */
+/** Merges object schemas into one with the members of all. */
 export function mergeSchemas(...schemas: readonly JsonObject[]): JsonObject {
   const of = (key: 'required' | 'properties') => schemas.map((schema) => schema[key]);
   return {
@@ -73,7 +73,7 @@ function nameOf(schema: string): DocumentName {
   return `${schema.charAt(0).toUpperCase()}${schema.slice(1)}` as DocumentName;
 }
 
-/** Without the words that only the generator of types reads. */
+/** Removes the keywords that only the type generator reads. */
 function withoutType({ 'x-rd-type': _, ...rest }: JsonObject): JsonObject {
   return rest;
 }

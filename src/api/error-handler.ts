@@ -5,7 +5,7 @@ import type { LimitedLog } from '../os/limited-log.ts';
 import { INVALID_ADVICE } from '../plan/requested.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
-/** The document of `schemas/error.json`: every error under `/v2`. */
+/** The error document of every route under `/v2`, declared in `schemas/error.json`. */
 export interface ErrorDocument {
   code: string;
   message: string;
@@ -14,7 +14,7 @@ export interface ErrorDocument {
   findings?: SettingsFinding[];
 }
 
-/** Advice for errors without their own: under `/v1` every line is that of the compatible interface. */
+/** Advice for errors that carry none. Not sent under `/v1`, where the compatible interface defines every line. */
 const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_UNAUTHORIZED: 'Authenticate with the user and password from the connection file of this service.',
   ERR_FORBIDDEN: 'Send the request from a program, or from a page of this service.',
@@ -25,15 +25,15 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_SETTINGS_INVALID: INVALID_ADVICE,
   ERR_NOT_READY: 'Try again later.',
 };
-/** Seconds. */
+/** The `Retry-After` header, in seconds. */
 const RETRY_AFTER = '1';
 const SEE_LOG = 'See the service log for the cause.';
-/** Characters of a path in the log: callers choose it. */
+/** Characters of a path that are logged, because callers choose the path. */
 const LONGEST_PATH = 200;
 
 /**
- * Handles all errors of the API: a sentence as text, or a document under `/v2`. A bug reveals no details. Being asked too much, too early or
- * too often is no failure of the service, so refusals are logged as such, without a stack.
+ * Creates the handler of all errors of the API. It sends a sentence as text, or a document under `/v2`, and reveals no details of a bug. Refusals
+ * because of load, frequency or a service that is not ready (503, 429) are warnings in the log, without a stack.
  */
 export function createErrorHandler(log: LimitedLog) {
   return function handleError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -52,7 +52,7 @@ export function createErrorHandler(log: LimitedLog) {
       reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
     }
     if (status === 429) reply.header('Retry-After', RETRY_AFTER);
-    // A body that is not read is not waited for.
+    // The client is still sending a body that nobody will read.
     if (status === 503 && !request.raw.complete) reply.header('Connection', 'close');
     reply.code(status);
     if (/^\/v2\//i.test(path)) {
@@ -68,7 +68,7 @@ export function pathOf(request: FastifyRequest): string {
   return request.originalUrl.split('?', 1)[0] ?? '';
 }
 
-/** A request, in the values of a line of the log. */
+/** Returns the method and path of a request, for a log line. */
 export function describeRequest(request: FastifyRequest): { method: string; path: string } {
   const path = pathOf(request);
   return {
@@ -77,7 +77,7 @@ export function describeRequest(request: FastifyRequest): { method: string; path
   };
 }
 
-/** The route of a request, as a kind of lines: all paths without a route are one. */
+/** Returns the route of a request, by which log lines are limited: all paths without a route count as one. */
 export function routeOf(request: FastifyRequest): string {
   return request.is404 ? 'without a route' : `${request.method} ${request.routeOptions.url ?? ''}`;
 }

@@ -5,12 +5,12 @@ import type { Log } from '../os/limited-log.ts';
 
 /** Milliseconds between two heartbeats of a stream. */
 export const HEARTBEAT_MS = 15_000;
-/** A reader that takes nothing for so many heartbeats is dropped. */
+/** Heartbeats without any progress after which a reader is dropped. */
 const PATIENCE = 4;
-/** Milliseconds: user files and published ports change without an event of the loop. */
+/** Milliseconds between checks of the status: user files and published ports change without an event of the loop. */
 const RECHECK_MS = 1_000;
 
-/** The response to a reader: the part of `ServerResponse` that is used. */
+/** The part of `ServerResponse` that a stream writes to. */
 export interface EventSink {
   readonly writableNeedDrain: boolean;
   write(data: string | Uint8Array): unknown;
@@ -20,11 +20,11 @@ export interface EventSink {
   once(event: 'close', listener: () => void): unknown;
 }
 
-/** The sources of the streams. */
+/** The event and status sources of the streams. */
 export interface HubInput {
-  /** What happened, for `GET /v2/events`. */
+  /** The events for `GET /v2/events`. */
   events: EventSource;
-  /** The status document on one line, as of now. */
+  /** Returns the current status document, on one line. */
   status(): string;
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
@@ -38,33 +38,33 @@ interface Reader {
   sink: EventSink;
   kinds: ReadonlySet<EventKind>;
   position: Position;
-  /** Of the last event that it was offered. */
+  /** Id of the last event that the reader was offered. */
   id: string;
   /** Number of the last status that was sent. */
   status?: number;
-  /** Heartbeats since it last took something. */
+  /** Heartbeats since the reader last took data. */
   late: number;
 }
 
 /** Streams of server-sent events. */
 export interface EventHub {
-  /** Serves a reader until it goes, is dropped, or `streams` ends it. @param id the last one that it has seen. */
+  /** Serves a reader until it disconnects, is dropped, or `streams` ends it. @param id the last event that the reader has seen. */
   open(sink: EventSink, kinds: ReadonlySet<EventKind>, id?: string): void;
 }
 
 /**
- * Readers share the bytes of events and of the last status; of each, only the position is kept, so memory does not grow with a slow one. It skips
- * intermediate statuses, never the last one. One that falls out of the held events, or takes nothing for a minute, is dropped.
+ * Creates the hub. Readers share the bytes of events and of the last status, and only a position is kept per reader, so a slow one costs no memory. A
+ * slow reader skips intermediate statuses, never the last one. It is dropped when it falls behind the held events, or takes nothing for a minute.
  */
 export function createEventHub({ events, status, onStatus, streams, clock, log }: HubInput): EventHub {
   const readers = new Set<Reader>();
   let current = '';
   /** Increases with every new status. */
   let version = 0;
-  /** The bytes of the last status at an id, which is the same for all readers that have seen all events. */
+  /** The bytes of the last status at an event id, shared by all readers that have seen all events. */
   let sent: { id: string; version: number; bytes: Buffer } | undefined;
   const frames = new WeakMap<HeldEvent, Buffer>();
-  /** While there are readers: stops serving them. */
+  /** Stops serving readers; undefined while there are none. */
   let stop: (() => void) | undefined;
 
   function serve(): void {
@@ -153,7 +153,7 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
   function drop(reader: Reader, reason: string): void {
     readers.delete(reader);
     log('warn', 'a reader of events was dropped', { reason });
-    // Not ended: what is buffered for it would have to be taken first.
+    // Destroyed, not ended: an end would wait until the reader takes the buffered data.
     reader.sink.destroy();
   }
 
@@ -170,7 +170,7 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
       } else {
         reader.position = found;
         if (id !== undefined && found.after < last.sequence) reader.id = id;
-        // The position, also for a reader that never gets an event.
+        // Sends the position even to a reader that never gets an event.
         sink.write(comment(reader.id));
       }
       const end = () => sink.end();
@@ -196,12 +196,12 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
   }
 }
 
-/** WHATWG HTML, 9.2: an event with an id. */
+/** Formats a server-sent event with an id (WHATWG HTML, 9.2). */
 function frame(name: string, text: string, id: string): Buffer {
   return Buffer.from(`id: ${id}\nevent: ${name}\ndata: ${text}\n\n`);
 }
 
-/** A heartbeat: nothing but the position, which makes no event. */
+/** Formats a heartbeat: a comment and the position, which dispatch no event. */
 function comment(id: string): string {
   return `:\nid: ${id}\n\n`;
 }

@@ -16,9 +16,9 @@ export interface GuardOptions {
 }
 
 /**
- * Checks a request before anything else reads it: the Host header, because a foreign page can have its name resolve to
- * this machine; the Origin and the fetch metadata, which browsers send, the latter also for images, scripts and links, which have no Origin;
- * then the credentials, which all but open routes require.
+ * Checks a request before anything else reads it: the Host header, because a foreign page can have its name resolve to this machine; the Origin and
+ * the fetch metadata, which browsers send, the latter even for images, scripts and links, which have no Origin; then the credentials, which all but
+ * open routes require.
  */
 export type Guard = (request: FastifyRequest) => Access | Promise<Access>;
 
@@ -68,7 +68,7 @@ export function createGuard({ user, password, allowHosts, tokens }: GuardOptions
   };
 }
 
-/** Constant in time for equal lengths; the length is not secret. */
+/** Compares in constant time for equal lengths; the length is not secret. */
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -3,7 +3,7 @@ import type { SentKeep, SentWindow } from '../plan/kept.ts';
 import type { Keep } from '../service/watch/keeper.ts';
 import { DEFAULT_MAX_DEFER, type MaintenanceWindow, parseDefer, parseWindow } from '../settings/maintenance-window.ts';
 
-/** Throws `ERR_BODY_INVALID` for a window that is not one. */
+/** Parses a maintenance window. @throws RdError `ERR_BODY_INVALID` for an invalid window or deferral. */
 export function windowOf({ window, maxDefer }: SentWindow): MaintenanceWindow {
   const spans = parseWindow(window);
   if (!Array.isArray(spans)) {
@@ -16,7 +16,7 @@ export function windowOf({ window, maxDefer }: SentWindow): MaintenanceWindow {
   });
 }
 
-/** Throws as `windowOf` does. */
+/** Parses the keep options of an apply. @throws RdError `ERR_BODY_INVALID` for an invalid maintenance window. */
 export function keepOf({ maintenance, places = {}, ...keep }: SentKeep): Keep {
   return { ...keep, places, ...(maintenance ? { maintenance: windowOf(maintenance) } : {}) };
 }

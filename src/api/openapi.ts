@@ -52,10 +52,10 @@ export interface OpenApiDocument {
 }
 
 const TEXT: JsonSchema = { type: 'string' };
-/** Bodies are read as JSON whatever their media type; this is the one to send. */
+/** The documented media type of bodies, which are read as JSON whatever type they are sent with. */
 const BODY_TYPE = 'application/json';
 
-/** The OpenAPI 3.1 document of these routes. `port`: of the service. */
+/** Builds the OpenAPI 3.1 document of these routes. `port` is that of the service. */
 export function openApiDocument(routes: readonly DescribedRoute[], version: string, port?: number): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {};
   for (const { method, path, doc } of routes) {
@@ -169,12 +169,12 @@ function replyOf({ description, body, type, schema, headers, example }: ReplyDoc
   };
 }
 
-/** JSON that is sent as text is described by its content. */
+/** The schema of JSON that is sent as text: a string, described by its content. */
 function textSchema(schema: JsonSchema | undefined): JsonSchema {
   return schema === undefined ? TEXT : { ...TEXT, contentMediaType: 'application/json', contentSchema: schema };
 }
 
-/** Responses of every route, from the guard, the body limit and the error handler. */
+/** The responses of the guard, the body limit and the error handler, which every route can send. */
 function usualReplies(method: string, path: string): Record<number, ReplyDoc> & { 401: ReplyDoc } {
   const refusal = (description: string, example?: JsonValue): ReplyDoc =>
     path.startsWith('/v2/')
@@ -188,13 +188,13 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
   };
 }
 
-/** The documents of `schemas/` that routes refer to, as components of one OpenAPI document. */
+/** Returns the documents of `schemas/` that routes refer to, as components of one OpenAPI document. */
 function componentSchemas(): Record<SchemaName, JsonSchema> {
   const documents = documentComponents();
   return { ...documents, SettingsPart: partOf(documents.Settings) };
 }
 
-/** The schema of a write: nothing is required, unknown names are allowed, and `null` removes a map entry. */
+/** Derives the schema of a write: nothing is required, unknown names are allowed, and `null` removes a map entry. */
 function partOf(schema: JsonObject): JsonObject {
   const { required: _, additionalProperties: entry, properties, enum: words, ...rest } = schema;
   const synonyms = isObject(schema['x-rd-synonyms']) ? Object.keys(schema['x-rd-synonyms']) : [];

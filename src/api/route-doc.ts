@@ -8,44 +8,44 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** One response. `text` and `json` are the media type; `none`: it has no body. */
 export interface ReplyDoc {
-  /** When it is sent, as a phrase. */
+  /** When the response is sent, as a phrase. */
   description: string;
   body: 'text' | 'json' | 'none';
-  /** Media type, if it is not the usual one. */
+  /** Media type of the response, if it is not the usual one. */
   type?: string;
-  /** Of the body, where it is JSON (also JSON that is sent as text). */
+  /** Schema of the body, if it is JSON or JSON sent as text. */
   schema?: JsonSchema;
-  /** Meaning of its special headers, by name. */
+  /** Meaning of the special headers, by name. */
   headers?: Readonly<Record<string, string>>;
   example?: unknown;
 }
 
-/** The documentation of a route, from which `GET /v2/openapi.json` is made. */
+/** Documentation of a route, the source of `GET /v2/openapi.json`. */
 export interface RouteDoc {
-  /** What a call does, as a phrase. */
+  /** The effect of a call, as a phrase. */
   summary: string;
-  /** Further details. */
+  /** Details beyond the summary. */
   description?: string;
   query?: Readonly<Record<string, { description: string; required?: boolean }>>;
-  /** Request headers with a meaning here, by name. */
+  /** Meaning of the request headers that this route reads, by name. */
   headers?: Readonly<Record<string, string>>;
   body?: { description: string; schema: JsonSchema; required: boolean };
-  /** By status, without those that every route has: 401 and 403 of the guard, 413, and 500 for a bug. */
+  /** Responses by status, without those that every route has: 401 and 403 of the guard, 413, and 500 for a bug. */
   replies: Readonly<Record<number, ReplyDoc>>;
-  /** Requires no credentials. Host and Origin are still checked. */
+  /** Set for a route that requires no credentials. Host and Origin are still checked. */
   open?: true;
   /**
-   * The least scope of a token that may call it: `read` reveals no secret, `plan` also computes what would happen, `write` changes the
-   * desktop. `closed` to all tokens is what removes the installation.
+   * The least token scope that may call the route: `read` reveals no secret, `plan` also computes plans, `write` changes the desktop. `closed`
+   * refuses all tokens; it such calls remove the installation.
    */
   scope: TokenScope | 'closed';
-  /** Not listed, such as paths under `/v0`. */
+  /** Set for a route that is left out of the description, such as a path under `/v0`. */
   unlisted?: true;
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Absent for full credentials and open routes. */
+    /** The token of the request; absent for full credentials and open routes. */
     token: TokenHolder | undefined;
   }
   interface FastifyContextConfig {
@@ -53,21 +53,21 @@ declare module 'fastify' {
   }
 }
 
-/** A document of `schemas/`, by its name there (`Status`, `Settings`), or any part of the settings (`SettingsPart`). */
+/** Returns a document of `schemas/` by its name there (`Status`, `Settings`), or a partial settings document (`SettingsPart`). */
 export function schemaOf(name: SchemaName): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
 export type SchemaName = DocumentName | 'SettingsPart';
 
-/** Route options with the documentation: `app.get('/v1/about', documented({...}), handler)`. */
+/** Returns route options that carry the documentation: `app.get('/v1/about', withDoc({...}), handler)`. */
 export function withDoc(doc: RouteDoc): { config: { doc: RouteDoc } } {
   return { config: { doc } };
 }
 
 /** A route with its documentation. */
 export interface DescribedRoute {
-  /** Upper case. */
+  /** HTTP method in upper case. */
   method: string;
   path: string;
   doc: RouteDoc;

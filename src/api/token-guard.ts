@@ -8,25 +8,25 @@ import { basicCredentials } from './basic-credentials.ts';
 import { describeRequest, pathOf, routeOf } from './error-handler.ts';
 import { TEXTS } from './wire-texts.ts';
 
-/** Whose token a request was sent with. */
+/** The token that a request was sent with. */
 export interface TokenHolder {
   name: string;
   /** False once the token is revoked or has expired. */
   isValid(): Promise<boolean>;
 }
 
-/** Whether a request may proceed. `token`: whose it is; absent for full credentials. `challenge`: the header `WWW-Authenticate`. */
+/** Whether a request may proceed. `token` is absent for full credentials; `challenge` is the header `WWW-Authenticate`. */
 export type Access = { refusal?: undefined; token?: TokenHolder } | { refusal: RdError; challenge?: string };
 
-/** Decides about a request with a token. */
+/** Decides whether a request with the presented token may proceed. */
 export type TokenGuard = (request: FastifyRequest, presented: string) => Promise<Access>;
 
-/** The user of Basic authentication whose password is a token, for clients that know nothing else. */
+/** The user name of Basic authentication whose password is a token, for clients without bearer tokens. */
 const TOKEN_USER = 'token';
 
-/** As in `src/state/tokens.ts`. */
+/** The prefix that `src/state/tokens.ts` gives every token. */
 const PREFIX = `${PRODUCT.name}_`;
-/** Each scope with those that it includes. */
+/** Each scope with the scopes that it includes. */
 const INCLUDES: Readonly<Record<TokenScope, readonly TokenScope[]>> = {
   read: ['read'],
   plan: ['read', 'plan'],
@@ -37,8 +37,8 @@ const REALM = 'Bearer realm="rdctl"';
 const CREATE = 'Create a token with: rdctl token create --scope read|plan|write --name NAME';
 
 /**
- * The token of an `Authorization` header (RFC 6750, or Basic with the user `token`). Undefined for credentials of other kinds, which are
- * refused as by the compatible interface.
+ * Returns the token of an `Authorization` header (RFC 6750, or Basic with the user `token`); undefined for credentials of other kinds, which are
+ * refused in the form of the compatible interface.
  */
 export function presentedToken(header: string | undefined): string | undefined {
   const bearer = /^bearer +(.*)$/i.exec(header?.trim() ?? '')?.[1];
@@ -47,15 +47,15 @@ export function presentedToken(header: string | undefined): string | undefined {
   return presented?.startsWith(PREFIX) ? presented : undefined;
 }
 
-/** The valid tokens, and the log of refused ones. */
+/** The valid tokens and the log of refused ones. */
 export interface TokenPort {
-  /** The tokens of this home, as they are on the disk at this moment. */
+  /** Checks a token against the files of this home, which are read for every request. */
   tokens: { check(presented: string): Promise<TokenCheck> };
-  /** The log of the service, for lines about requests that are not carried out. */
+  /** Log for requests that are refused. */
   refusals: LimitedLog;
 }
 
-/** Accepts a valid token on routes of its scope. */
+/** Creates a guard that accepts a valid token on the routes of its scope. */
 export function createTokenGuard({ tokens, refusals }: TokenPort): TokenGuard {
   function logRefused(kind: string, request: FastifyRequest, values: { reason: string; token?: string }): void {
     refusals.write(`token ${kind}`, 'warn', 'a token was refused', { ...describeRequest(request), ...values });
@@ -63,7 +63,7 @@ export function createTokenGuard({ tokens, refusals }: TokenPort): TokenGuard {
   return async (request, presented) => {
     const check = await tokens.check(presented);
     if (check.kind !== 'valid') {
-      // Anyone can present tokens, on any path and with any name.
+      // Limited, because anyone can present tokens, on any path and with any name.
       logRefused(check.kind, request, { reason: check.kind, ...('name' in check ? { token: check.name } : {}) });
       return { refusal: invalidToken(check), challenge: `${REALM}, error="invalid_token"` };
     }
@@ -77,7 +77,7 @@ export function createTokenGuard({ tokens, refusals }: TokenPort): TokenGuard {
   };
 }
 
-/** Begins with the text that clients of the compatible interface match. */
+/** The error for an invalid token. It begins with the text that clients of the compatible interface match. */
 function invalidToken(check: Exclude<TokenCheck, { kind: 'valid' }>): RdError {
   const refusal = (reason: string, advice: string) =>
     new RdError('ERR_UNAUTHORIZED', `${TEXTS.unauthorized}: ${reason}`, { advice });
@@ -108,17 +108,17 @@ function missingScope(
   });
 }
 
-/** Milliseconds between two looks at the tokens of open replies. */
+/** Milliseconds between checks of the tokens of open replies. */
 const INTERVAL = 1_000;
 
 /** Ends replies, such as event streams, whose token is revoked or expires while they are open. */
 export interface TokenReplies {
   add(token: TokenHolder, reply: ServerResponse): void;
-  /** Ends replies of invalid tokens; those that it has ended before and whose reader takes nothing are cut off. */
+  /** Ends the replies of invalid tokens. A reply that was ended before and whose reader takes nothing is cut off. */
   check(): Promise<void>;
 }
 
-/** Looks every second while such a reply is open. */
+/** Creates the watch over open replies, which checks every second while there are any. */
 export function createTokenReplies(interval = INTERVAL): TokenReplies {
   const open = new Map<ServerResponse, TokenHolder>();
   let timer: NodeJS.Timeout | undefined;
@@ -131,7 +131,7 @@ export function createTokenReplies(interval = INTERVAL): TokenReplies {
   }
 
   async function check(): Promise<void> {
-    // Only what has begun to stream: the result of a request that was accepted belongs to its client.
+    // Only streams are ended: an accepted request keeps its result.
     const streaming = [...open].filter(([reply]) => reply.headersSent);
     for (const [reply, token] of streaming) {
       if (await token.isValid()) continue;

@@ -20,10 +20,10 @@ import {
 const MAX_PLANS = 5;
 
 /**
- * Plans, asks for consent, and has the plan carried out: by the service, which continues without this client, or step
- * by step where another application only accepts settings. Then waits. A backend that gave up is retried. Throws
- * `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_SETTING_KEPT`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written,
- * and the errors of `waitConverged` and of the steps afterwards.
+ * Plans, asks for consent, and has the plan carried out: by the service, which continues without this client, or step by step if another application
+ * only accepts settings. Then waits. A backend that gave up is retried.
+ * Throws `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_SETTING_KEPT`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written, and
+ * the errors of `waitConverged` and of the steps afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
@@ -131,7 +131,7 @@ function isSkipped({ blocked }: Change, { skipLocked, skipUnsupported }: Skips):
   return blocked?.by === 'lock' ? skipLocked : blocked?.by === 'unsupported' && skipUnsupported === true;
 }
 
-/** A plan for what is left of the request, and the state that it was compared with. */
+/** Plans the rest of the request, and returns the plan with the state that it was compared with. */
 async function makePlan(input: ApplyInput): Promise<MadePlan> {
   const { client, request, started, keep, how } = input;
   const maintenance = keep?.now ? undefined : keep?.maintenance;
@@ -141,7 +141,7 @@ async function makePlan(input: ApplyInput): Promise<MadePlan> {
       ...(keep ? { kept: keep.name } : {}),
       ...(how ? { how } : {}),
     });
-    // For a stop, the service is only a means: it does not bring back what ran.
+    // A stop needs the service only as a means, so what ran before is not started again.
     const again = started === 'again' && asked.state !== 'stopped';
     return { plan: again ? extendPlan(plan, { before: [SERVICE_START] }) : plan, ...rest, request: asked };
   };
@@ -150,7 +150,7 @@ async function makePlan(input: ApplyInput): Promise<MadePlan> {
   return skipped.length === 0 ? { ...whole, skipped } : { ...(await made(withoutChanges(request, skipped))), skipped };
 }
 
-/** The body of a request, which has no `leaveOut`, without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */
+/** Returns a request, which has no `leaveOut`, without the fields of these changes. A map is dropped as a whole, because it locks as a whole. */
 function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const paths = new Set(changes.map((change) => change.path));
   const tree = structuredClone(treeOf(request));

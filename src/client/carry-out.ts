@@ -18,7 +18,7 @@ import { areFilesDone, hasFailedFiles, userFilesError } from './user-files.ts';
 /** Progress of an apply, in order, for the view. */
 export type ApplyEvent =
   | { type: 'planned'; plan: Plan }
-  /** Left out because of a lock (`skipLocked`) or the driver (`skipUnsupported`). */
+  /** Changes left out because of a lock (`skipLocked`) or the driver (`skipUnsupported`). */
   | { type: 'skipped'; changes: readonly Change[] }
   /** The settings changed between plan and write, so a new plan is made. */
   | { type: 'moved' }
@@ -37,7 +37,7 @@ export type ApplyEvent =
   | { type: 'step'; step: ApplyStep; again?: true }
   | { type: 'progress'; status: StatusDocument };
 
-/** What an apply asks of a server. */
+/** The calls to a server that an apply makes. */
 export interface ApplyClient
   extends Pick<PlanClient, 'planWithLive' | 'apply' | 'history'>,
     Pick<LifecycleClient, 'status'>,
@@ -48,31 +48,28 @@ export interface ApplyClient
 
 export interface ApplyInput {
   client: ApplyClient;
-  /** Read before the first plan. */
+  /** Status that was read before the first plan. */
   status: StatusDocument;
   request: PlanRequest;
-  /** Recorded in the history; called only before something is sent. */
+  /** Returns the author for the history; called only before something is sent. */
   author?(changes: readonly Change[]): Promise<StatedAuthor>;
-  /** What the service does when the change makes the backend fail; `return` where absent. */
+  /** Whether the service undoes a change that makes the backend fail; `return`, a rollback, by default. */
   onFailure?: OnFailure;
-  /** Has the service keep the profile. */
+  /** Set to have the service keep the profile. */
   keep?: SentKeep;
-  /** An apply of a profile where absent. */
+  /** Kind of the apply, unless it is that of a profile. */
   how?: 'rollback';
-  /** Apply what locks allow and list the rest, instead of failing. */
+  /** Whether to apply the changes that locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
-  /** The same for settings that the driver does not support. */
+  /** Whether to apply the changes that the driver supports and list the rest, instead of failing. */
   skipUnsupported?: boolean;
-  /** Wait until the service has converged. */
+  /** Whether to wait until the service has converged. */
   wait: boolean;
-  /**
-   * The service was started for this apply: `again` after one that was not stopped cleanly, `idle` with its backend off
-   * throughout.
-   */
+  /** Set if the service was started for this apply: `again` after one that was not stopped cleanly, `idle` with its backend off throughout. */
   started?: 'again' | 'idle';
-  /** Limit for the wait. */
+  /** Milliseconds that the wait may take. */
   timeoutMs: number;
-  /** Time left when the wait begins, if the limit started earlier. */
+  /** Returns the milliseconds left when the wait begins, if the limit started earlier. */
   leftMs?(): number;
   clock: Clock;
   signal: AbortSignal;
@@ -81,7 +78,7 @@ export interface ApplyInput {
   /** Last check of the plan before the first write; may throw to stop. Also called when nothing will be written. */
   inspect?(plan: Plan, live: LiveState): Promise<void>;
   onEvent(event: ApplyEvent): void;
-  /** Apply a saved plan exactly: drift is an error (`ERR_PLAN_STALE`), never a replan. */
+  /** Whether to apply a saved plan exactly: drift is an error (`ERR_PLAN_STALE`), never a replan. */
   exact?: boolean;
 }
 
@@ -90,13 +87,13 @@ export interface ApplyOutcome {
   outcome: 'unchanged' | 'applied' | 'sent';
   plan: Plan;
   skipped: readonly Change[];
-  /** Writes that reached the service. */
+  /** Number of writes that reached the service. */
   writes: number;
-  /** Its phases are those of this apply. */
+  /** Final status, with the phases of this apply only. */
   status: StatusDocument;
-  /** Name of the profile that the service keeps since this apply, or still. */
+  /** Name of the profile that the service keeps, since this apply or an earlier one. */
   kept?: string;
-  /** The backend is stopped, and the profile does not manage power. */
+  /** Whether the backend is stopped, and the profile does not manage power. */
   staysStopped: boolean;
   /** Milliseconds from the first write to the end, without the time spent at the prompt. */
   ms: number;
@@ -109,13 +106,16 @@ export interface MadePlan {
   /** The request without skipped changes. */
   request: PlanRequest;
   skipped: readonly Change[];
-  /** Absent where the service carries it out. */
+  /** Steps for the client; absent if the service carries the plan out. */
   deed?: Deed;
-  /** Where it destroys data. */
+  /** Consent to the losses of the plan, if it has any. */
   consent?: Consent;
 }
 
-/** What carrying out a plan came to. `moved`: nothing was written, because a plan made now differs; `busy`: because an earlier apply is running. */
+/**
+ * The result of carrying out a plan. Nothing was written for `moved`, because a plan made now differs, or `busy`, because an earlier apply is
+ * running.
+ */
 export type Carried = Done | 'moved' | 'busy';
 
 interface Done {
@@ -145,7 +145,7 @@ export async function carryOut(
     ...{ signal, author },
     ...(input.onFailure ? { onFailure: input.onFailure } : {}),
     ...(keep ? { keep: { ...keep, ...(skipped.length > 0 ? { whole: input.request } : {}) } } : {}),
-    // With a snapshot, it answers when that is complete. Without an answer in time, nothing is changed.
+    // With a snapshot, the service answers once it is complete. Without an answer in time, nothing is changed.
     ...(plan.snapshot ? { timeoutMs: input.leftMs?.() ?? input.timeoutMs } : {}),
   };
   const reply = await client.apply(request, plan.tag ?? '', options).catch((error: unknown) => {
@@ -168,7 +168,7 @@ export async function carryOut(
   return { status, writes: reply.sent.length + steps };
 }
 
-/** A failed change may have destroyed data, which a return of the service does not bring back. */
+/** Adds the snapshot to the error of a failed change that may have destroyed data, which an automatic rollback does not bring back. */
 function withSnapshot(error: unknown, snapshot: string): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED') return error;
   return new RdError(error.code, error.message, {
@@ -178,18 +178,18 @@ function withSnapshot(error: unknown, snapshot: string): unknown {
   });
 }
 
-/** `work`: the generation of an apply whose steps must finish as well. */
+/** The state to wait for. `work` is the generation of an apply whose steps must finish as well. */
 interface Aim {
   generation: number;
-  /** What is desired since then. */
+  /** The desired state as of `generation`. */
   request: PlanRequest;
   found: StatusDocument;
   work?: number;
 }
 
 /**
- * Waits, also for the files of the user, and returns the status to report. Throws once everything else has converged: the failure of a step,
- * or `ERR_USER_FILES`.
+ * Waits for convergence and for the files of the user, and returns the status to report. Throws the failure of a step, or `ERR_USER_FILES`, once
+ * everything else has converged.
  */
 export async function settle(input: ApplyInput, { generation, request, found, work }: Aim): Promise<StatusDocument> {
   const { client, clock, signal, onEvent, started, how } = input;
@@ -203,7 +203,7 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
       feed,
       ...(idle ? {} : { generation }),
       onLater: () => refuseSuperseded({ client, request, generation, ...(how ? { how } : {}) }),
-      // What was started may end right away.
+      // A part that was started may end right away.
       needsProof: (now) => withOwnPhases(now, found).phases.some(({ name }) => name.endsWith(' start')),
       isOver: (now) => (work === undefined || isWorkOver(now, work)) && areFilesDone(now, generation),
       timeoutMs: input.leftMs?.() ?? input.timeoutMs,
@@ -241,7 +241,7 @@ function isWorkOver({ apply, generation }: StatusDocument, work: number): boolea
   });
 }
 
-/** The status has the steps of a later apply; the history has what became of these. */
+/** Throws the failure of the steps from the history, because the status has the steps of a later apply. */
 async function refuseFailedWork({ history }: Pick<PlanClient, 'history'>, work: number): Promise<void> {
   const { outcome } = (await history?.())?.find(({ generation }) => generation === work) ?? {};
   if (outcome?.result !== 'failed') return;

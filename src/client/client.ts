@@ -11,7 +11,7 @@ import { type EventsRequest, eventReader, type StreamMessage, silenceWatch, sile
 import { httpTransport } from './http.ts';
 import { isWebPage, notOurService, refusal } from './replies.ts';
 
-/** A client of the server at `connection`, taken for a service of ours until it has answered. */
+/** Creates a client of the server at `connection`, which is assumed to be our service until it has answered. */
 export function createClient(connection: Connection, transport: Transport = httpTransport): ServiceClient {
   async function call(request: HttpRequest): Promise<HttpResponse> {
     const response = await transport(connection, request);
@@ -153,7 +153,7 @@ export function createClient(connection: Connection, transport: Transport = http
   }
 }
 
-/** Kinds of a newer service are kept: the reader decides. */
+/** Parses a message. Kinds of a newer service are kept, and left to the reader. */
 function messageIn(name: string, data: string, connection: Connection): StreamMessage {
   const value = parseObjectText(data);
   if (value && name === 'status') return statusIn(value, connection, '/v2/events');
@@ -163,7 +163,7 @@ function messageIn(name: string, data: string, connection: Connection): StreamMe
   throw notOurService(connection, '/v2/events sent something else than events');
 }
 
-/** Parts of the documents that the tool uses without further checks. */
+/** Parts of the documents that the tool uses without further checks: objects and lists. */
 const PLAN_PARTS = { objects: ['target', 'summary'], lists: ['changes', 'blastRadius', 'pendingRestart', 'warnings'] };
 const STATUS_PARTS = {
   objects: ['driver', 'counters', 'engine', 'machine'],
@@ -173,7 +173,7 @@ const REPLY_PARTS = { objects: [], lists: ['sent'] };
 const HISTORY_PARTS = { objects: [], lists: ['entries'] };
 const LAYERS_PARTS = { objects: ['builtIn', 'inForce', 'driver'], lists: [] };
 
-/** Settings of every version have these two; other servers' replies hardly do. */
+/** Whether a reply looks like settings: those of every version have these two members, other servers' replies hardly do. */
 function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {
   return Number.isInteger(version) && isObject(kubernetes);
 }
@@ -183,13 +183,13 @@ function statusIn(value: JsonObject, connection: Connection, path: string): Stat
   throw notOurService(connection, `${path} returned no status`);
 }
 
-/** `DELETE` takes its keys from the query. */
+/** Returns the path of a `DELETE`, which takes its keys from the query. */
 export function forwardPath({ namespace, service, k8sPort }: ForwardKey): string {
   const query = new URLSearchParams({ namespace, service, k8sPort: String(k8sPort) });
   return `/v1/port_forwarding?${query}`;
 }
 
-/** A shallow check: the full schema validator would cost every start of the tool milliseconds. */
+/** Checks a document shallowly: the full schema validator would cost every start of the tool milliseconds. */
 function isDocument(value: JsonObject, kind: string, parts: Record<'objects' | 'lists', string[]>): boolean {
   return (
     value.kind === kind &&

@@ -8,9 +8,9 @@ import type { Environment } from '../os/user-directories.ts';
 import { exposureBy, trustOfUser } from '../state/ownership.ts';
 import type { Reached } from './connection.ts';
 
-/** How messages about a connection begin; scripts match it. */
+/** Prefix of messages about a connection; scripts match it. */
 export const NO_CONNECTION = 'failed to get connection info: ';
-/** Type of a file system: `V9FS_MAGIC` of linux/magic.h. */
+/** Magic number of the 9P file system: `V9FS_MAGIC` of linux/magic.h. */
 const PLAN_9 = 0x01021997;
 
 export interface ConnectionFile {
@@ -21,13 +21,13 @@ export interface ConnectionFile {
   port: number;
   host: string;
   pid?: number;
-  /** Of its interface; absent in files of others and of our first releases. */
+  /** Revision of the service's interface; absent in files of others and of our first releases. */
   revision?: number;
-  /** How its listener is verified, unless the user names host or port. */
+  /** How the listener is verified, unless the user names host or port. */
   reached: Reached;
 }
 
-/** Missing fields are returned empty; a missing file is `undefined`. */
+/** Reads a connection file. Missing fields are returned empty; returns undefined for a missing file. */
 export async function readConnectionFile(
   path: string,
   foreign: boolean,
@@ -71,7 +71,7 @@ function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: 
   }
 }
 
-/** Inside WSL, Windows mounts make every file world-writable. */
+/** Whether a path is on a Windows mount inside WSL, where every file is world-writable. */
 function isOnWindows(path: string): boolean {
   return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
 }
@@ -137,14 +137,14 @@ interface WindowsDataInput {
   wslpath: string;
 }
 
-/** Limit for a Windows host that is slow to wake up. */
+/** Milliseconds for a Windows host that is slow to wake up. */
 const LIMIT_MS = 5_000;
 /** An absolute Windows path: a drive or a share. An unset variable expands to its own name. */
 const WINDOWS_PATH = /^(?:[A-Za-z]:\\|\\\\[^\\])[^\r\n]*$/;
 
 /**
- * Inside WSL: the Windows user's local data directory as a Linux path. `undefined` when Windows gives no usable answer,
- * because a connection file on the Linux side may still work.
+ * Returns the Windows user's local data directory as a Linux path, inside WSL. Undefined when Windows gives no usable answer, because a connection
+ * file on the Linux side may still work.
  */
 export async function windowsDataDirectory({ env, signal, wslpath }: WindowsDataInput): Promise<string | undefined> {
   const ask = async (...argv: string[]) => {

@@ -7,15 +7,15 @@ export interface Connection {
   port: number;
   user: string;
   password: string;
-  /** The flag or variable that supplied the password: `--password`; absent: the file did. */
+  /** The flag or variable that supplied the password, such as `--password`; absent if the file did. */
   passwordFrom?: string;
-  /** The connection file; absent when flags gave everything. */
+  /** The connection file; absent if flags supplied everything. */
   file?: string;
   /** The process named in the file. */
   pid?: number;
-  /** The revision of its interface, as the file says. */
+  /** The revision of the service's interface, according to the file. */
   revision?: number;
-  /** Found in Rancher Desktop's directory rather than ours. */
+  /** Whether it was found in Rancher Desktop's directory rather than ours. */
   foreign: boolean;
   reached: Reached;
 }
@@ -24,16 +24,16 @@ export interface Connection {
 export type Reached =
   /** A Unix socket that no other user can have created. Host and port are for messages only. */
   | { by: 'socket'; path: string }
-  /** The user named the host or port, or it is this process. */
+  /** The user named the host or port, or the listener is this process. */
   | { by: 'word' }
   /** Our service proves that it knows the file's password. `orUser`: a listener that cannot is checked as under `user`. */
   | { by: 'proof'; password: string; orUser?: true }
-  /** The listening process belongs to this user. `unseen: 'accepted'`: trust one whose owner the system does not show. */
+  /** The listening process belongs to this user. `unseen: 'accepted'` also trusts a listener whose owner the system does not show. */
   | { by: 'user'; unseen?: 'accepted' };
 
 /**
- * `/home/x/app-engine.json is stale: the process 12 that wrote it is no longer listening`; undefined without a
- * file.
+ * Explains a stale connection file: `/home/x/app-engine.json is stale: the process 12 that wrote it is no longer listening`. Returns undefined
+ * without a file.
  */
 export function staleText({ file, pid, reached }: Connection): string | undefined {
   if (file === undefined || reached.by === 'word') return undefined;
@@ -58,7 +58,7 @@ export interface HttpRequest {
   /** Milliseconds until the complete response; `answerLimit` by default. */
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** Receives the body of a 200 response in chunks; its `body` is empty then, and the timeout covers the head only. */
+  /** Receives the body of a 200 response in chunks. The response's `body` is then empty, and the timeout covers the head only. */
   onPart?(part: Buffer): void;
 }
 
@@ -70,7 +70,7 @@ export interface HttpResponse extends ResponseHead {
 /** Sends one request to a service; tests use an in-process one. */
 export type Transport = (connection: Connection, request: HttpRequest) => Promise<HttpResponse>;
 
-/** Host and port as in a URL. */
+/** Formats host and port for a URL. */
 export function addressOf({ host, port }: Pick<Connection, 'host' | 'port'>): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -12,7 +12,7 @@ import type { Places } from '../state/places.ts';
 import type { Connection, HttpRequest, HttpResponse } from './connection.ts';
 import type { EventsRequest } from './event-stream.ts';
 
-/** Settings as read. `etag` is absent when the server sends none. */
+/** Settings as received. `etag` is absent when the server sends none. */
 export interface SettingsReply {
   settings: JsonObject;
   /** The raw body, for printing. */
@@ -31,7 +31,7 @@ export interface WriteReply {
   ignoredKeys: string[];
 }
 
-/** What would restart, keyed by dotted setting path. */
+/** Changes of a proposal that need a restart or reset, by dotted setting path. */
 export type Proposal = Record<string, { current?: unknown; desired?: unknown; severity: 'restart' | 'reset' }>;
 
 export interface BackendStateReply {
@@ -47,84 +47,81 @@ export interface Server {
 
 /** Reads and writes settings. */
 export interface SettingsClient {
-  /** Whose settings these are, for display: `the running service`. */
+  /** Owner of these settings, for display: `the running service`. */
   readonly owner: string;
   settings(options?: CallOptions): Promise<SettingsReply>;
   locked(options?: CallOptions): Promise<JsonObject>;
   putSettings(body: JsonObject, options?: CallOptions & { ifMatch?: string }): Promise<WriteReply>;
   proposal(body: JsonObject, options?: CallOptions): Promise<Proposal>;
-  /** Those of `paths` that the driver does not support, with these settings; none where the server does not tell. */
+  /** Returns those of `paths` that the driver does not support, with these settings; none if the server does not tell. */
   unsupported(settings: JsonObject, paths: readonly SettingPath[], options?: CallOptions): Promise<readonly string[]>;
-  /** Where the settings come from. Absent where the server does not tell. */
+  /** Returns the layers of the settings. Absent if the server does not tell. */
   layers?(options?: CallOptions): Promise<SettingLayers>;
 }
 
 /** Plans changes and has them carried out. */
 export interface PlanClient {
   plan(request: PlanRequest, options?: PlanOptions): Promise<Plan>;
-  /** The plan, and the state that it was compared with. `deed`: absent where the server itself carries the plan out. */
+  /** Returns a plan and the state that it was compared with. `deed` is absent if the server itself carries the plan out. */
   planWithLive(request: PlanRequest, options?: PlanOptions): Promise<{ plan: Plan; live: LiveState; deed?: Deed }>;
   /**
-   * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
-   * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
+   * Has the service carry out a plan. `tag` is that of the approved plan. Throws `ERR_PLAN_STALE` when a plan made now would differ, and
+   * `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
   apply(request: PlanRequest, tag: string, options?: ApplyCallOptions): Promise<ApplyReply>;
-  /** Everything that was changed, oldest first. Absent where the server keeps no history. */
+  /** Returns all recorded changes, oldest first. Absent if the server keeps no history. */
   history?(options?: CallOptions): Promise<HistoryEntry[]>;
-  /** The state before the last apply of this tool. Present only where there is no history. */
+  /** The state before the last apply of this tool. Present only if there is no history. */
   readonly previous?: PreviousState;
-  /** Ends the keeping of a profile. Throws `ERR_NOT_FOUND` where none of that name is kept. Absent where the server keeps no profiles. */
+  /** Ends the keeping of a profile. Throws `ERR_NOT_FOUND` if none of that name is kept. Absent if the server keeps no profiles. */
   releaseKept?(name: string, options?: CallOptions): Promise<void>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
-  /** Idempotent: also succeeds when there was none. */
+  /** Removes a port forward. Idempotent: succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
 }
 
 /** A state that is kept on this computer, one for each target. */
 export interface PreviousState {
-  /** `power`: `unmanaged` where the apply does not change it, so that going back does not either. Throws `ERR_IO`. */
+  /** Stores a state. `power` is `unmanaged` if the apply does not change it, so that going back does not either. Throws `ERR_IO`. */
   keep(
     where: Pick<Places, 'state'>,
     before: { target: Target; settings: JsonObject; power: PlanRequest['state'] },
     now: Date,
   ): Promise<void>;
   /**
-   * The request that goes back to it. Throws `ERR_NOT_FOUND` when none is kept for the target, `ERR_WRONG_TARGET` for the
-   * state of another release, and `ERR_IO` for an unusable file.
+   * Returns the request that restores the stored state. Throws `ERR_NOT_FOUND` when none is kept for the target, `ERR_WRONG_TARGET` for the state of
+   * another release, and `ERR_IO` for an unusable file.
    */
   request(where: Pick<Places, 'state'>, target: Target): Promise<PlanRequest>;
 }
 
-/** Says what runs, starts and stops it. */
+/** Reads the status of the backend, starts and stops it. */
 export interface LifecycleClient {
   status(options?: CallOptions): Promise<StatusDocument>;
   backendState(options?: CallOptions): Promise<BackendStateReply>;
   setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
-  /** Returns the server's reply: `Shutting down.` */
+  /** Shuts the service down. Returns the server's reply: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
 }
 
-/** Hears what happens. Both are absent where the server has no events. */
+/** Receives events. Both members are absent if the server has no events. */
 export interface EventClient {
-  /**
-   * Reads events over one connection, until the service or the signal ends it. Throws `ERR_CONNECTION` also when the
-   * heartbeats stop.
-   */
+  /** Reads events over one connection, until the service or the signal ends it. Throws `ERR_CONNECTION`, also when the heartbeats stop. */
   events?(request: EventsRequest): Promise<void>;
-  /** The same for the status alone: now, and on every change. */
+  /** Reads statuses over one connection: the current one, and one after every change. Ends and throws like `events`. */
   watch?(onStatus: (status: StatusDocument) => void, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * The typed API, of a service of ours or of another application. Every method throws `RdError`, also for error replies,
- * unless it says otherwise. A function takes only the part that it uses.
+ * The typed API of our service or of another application. Every method throws `RdError`, also for error replies, unless it says otherwise. A function
+ * takes only the part that it uses.
  */
 export interface Client extends Server, SettingsClient, PlanClient, LifecycleClient, EventClient {
-  /** Another application: nothing may be changed in it without the user naming it. */
+  /** Set for another application, which must not be changed unless the user names it. */
   readonly foreign?: true;
 }
 
-/** A client of a service of ours, with what another application need not have. */
+/** A client of our service, with the members that another application may lack. */
 export type ServiceClient = Client & Required<Pick<Client, 'layers' | 'history' | 'releaseKept' | keyof EventClient>>;
 
 export interface CallOptions {
@@ -134,18 +131,18 @@ export interface CallOptions {
 
 interface ApplyCallOptions extends CallOptions {
   author?: StatedAuthor;
-  /** `return` where absent. */
+  /** Whether the service undoes a change that makes the backend fail; `return`, a rollback, by default. */
   onFailure?: OnFailure;
-  /** Has the service keep the profile. */
+  /** Set to have the service keep the profile. */
   keep?: SentKeep;
 }
 
 export interface PlanOptions extends CallOptions {
-  /** Extra time that the service may wait for an observation. */
+  /** Extra milliseconds that the service may wait for an observation. */
   waitMs?: number;
-  /** The window that what restarts waits for. */
+  /** The window that restarts wait for. */
   maintenance?: SentWindow;
-  /** `apply` where absent. */
+  /** Origin of the write; `apply` by default. */
   how?: PlannedHow;
   /** Name of the kept profile that the apply updates. */
   kept?: string;

@@ -10,23 +10,23 @@ import { isUndecided, transactionAt, undoneError } from './transaction-wait.ts';
 /** First and longest pause between polls, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
-/** A restarting service is away briefly; a stopped one stays away. */
+/** Milliseconds of absence after which a service counts as stopped: a restarting one is away briefly. */
 const AWAY_LIMIT = 3000;
-/** A request that fails this close to the deadline fails because of it. */
+/** Milliseconds before the deadline within which a failed request counts as a missed deadline. */
 const LAST_MOMENT = 100;
 
 /** A source of statuses. */
 export interface StatusFeed<S> {
   /**
-   * The next status, not necessarily changed; `undefined` when none arrived within `leftMs`. `fresh`: the last one
-   * differed from the one before. Throws as requests do.
+   * Returns the next status, not necessarily changed; undefined when none arrived within `leftMs`. `fresh` means that the last one differed from the
+   * one before. Throws the errors of requests.
    */
   next(leftMs: number, fresh: boolean): Promise<S | undefined>;
   close(): void;
 }
 
 interface FeedInput<S> {
-  /** `GET /v2/status`. */
+  /** Reads `GET /v2/status`. */
   read(): Promise<S>;
   clock: Clock;
   signal: AbortSignal;
@@ -47,8 +47,8 @@ export function pollStatus<S>({ read, clock, signal }: FeedInput<S>): StatusFeed
 }
 
 /**
- * Subscribes to changes, and again after a pause when the subscription ends, because the service may be restarting. Polls another
- * application, which has no events.
+ * Subscribes to changes, and again after a pause when the subscription ends, because the service may be restarting. Polls another application, which
+ * has no events.
  */
 export function watchStatus(
   client: Pick<LifecycleClient, 'status'> & Pick<EventClient, 'watch'>,
@@ -99,21 +99,21 @@ export function watchStatus(
   };
 }
 
-/** The status with the steps of an apply, and with what becomes of it if it fails. */
+/** A status with the steps of an apply, and with the fate of a failed one. */
 type Seen = LoopStatus & Pick<StatusDocument, 'apply' | 'transaction' | 'maintenance' | 'kept'>;
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
-  /** The version of the desired state to converge to, or a later one; absent: the backend is not waited for. */
+  /** The version of the desired state to converge to, or a later one. If absent, the backend is not waited for. */
   generation?: number;
-  /** Called once for each later version that another write made; throws unless it leaves in force what was asked for. */
+  /** Called once for each later version that another write made; throws unless it leaves the requested state in force. */
   onLater?(): Promise<void>;
   /** Whether to wait until the change is proven, if the service proves it. */
   needsProof?(status: S): boolean;
   /** True once nothing else needs waiting for. */
   isOver?(status: S): boolean;
   timeoutMs: number;
-  /** The original limit, when part of it has passed; for the message. */
+  /** The original limit in milliseconds, for the message, when part of it has passed. */
   askedMs?: number;
   clock: Clock;
   signal: AbortSignal;
@@ -122,9 +122,9 @@ export interface WaitInput<S extends Seen> {
 }
 
 /**
- * Waits until the service has converged for the generation, and `isOver`. Throws `ERR_CONVERGE_FAILED` with the failed condition, also of a
- * change that was undone, `ERR_STOPPED` when the service ends first, `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, the
- * connection error of a service that exited, or the error of `onLater`.
+ * Waits until the service has converged for the generation, and until `isOver`.
+ * Throws `ERR_CONVERGE_FAILED` with the failed condition, even for a change that was undone; `ERR_STOPPED` when the service ends first;
+ * `ERR_DEADLINE` naming what was missing; `ERR_CANCELLED`; the connection error of a service that exited; or the error of `onLater`.
  */
 export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
   const { generation, clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
@@ -169,7 +169,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       const isOpen = isUndecided(transaction) && (transaction?.state === 'returning' || input.needsProof?.(last));
       const isThere = generation === undefined || (hasConverged(last, generation) && !isOpen);
       if (isThere && isOver(last)) return last;
-      // Also an apply of someone else, which a start waits out.
+      // The transaction may be another caller's apply, which a start waits for.
       if (!isThere && hasFailed(last, generation) && !isUndecided(last.transaction)) {
         throw convergeError(last, transaction?.onFailure === 'return' ? transaction.keptBecause : undefined);
       }
@@ -190,8 +190,8 @@ function hasFailed(status: LoopStatus, generation: number): boolean {
 }
 
 /**
- * The condition that explains why a status is not converged: failures before work in progress, and parts before the
- * summary. Never an intended one, such as a disabled cluster, nor one that has nothing to do with the backend.
+ * Returns the condition that explains why a status is not converged: failures before work in progress, and parts before the summary. Never returns an
+ * intended condition, such as a disabled cluster, or one unrelated to the backend.
  */
 export function blockingCondition(status: LoopStatus): Condition | undefined {
   const of = (concern: Condition['concern']) => {
@@ -203,7 +203,7 @@ export function blockingCondition(status: LoopStatus): Condition | undefined {
 
 const BESIDE_BACKEND: readonly Condition['type'][] = ['Contested', 'UserFilesReady'];
 
-/** `keptBecause`: why the service did not undo the change, as a clause. */
+/** The error of a failed convergence. `keptBecause` is the reason why the service did not undo the change, as a clause. */
 function convergeError(status: LoopStatus, keptBecause: string | undefined): RdError {
   const condition = blockingCondition(status);
   const failed = condition
@@ -212,7 +212,7 @@ function convergeError(status: LoopStatus, keptBecause: string | undefined): RdE
   return new RdError(
     'ERR_CONVERGE_FAILED',
     keptBecause === undefined ? failed : `${failed} The change is kept, because ${keptBecause}.`,
-    // Other settings would not help.
+    // Different settings would not help.
     condition?.reason === 'DataNotWhole'
       ? { advice: 'The settings already sent are kept and apply from then on.' }
       : {},
@@ -233,7 +233,7 @@ function deadline(timeoutMs: number, last: Seen | undefined): RdError {
   });
 }
 
-/** Why a backend is not as desired, as a sentence. */
+/** Returns the reason why a backend is not as desired, as a sentence. */
 function why(status: LoopStatus): string {
   const condition = blockingCondition(status);
   return condition ? sentence(condition) : 'The backend is in state ERROR.';
@@ -248,7 +248,7 @@ function isStopping({ conditions }: LoopStatus): boolean {
   return conditions.some(({ reason }) => reason === 'ServiceStopping');
 }
 
-/** A service that was stopped, as opposed to one that was killed. */
+/** The error for a service that was stopped, as opposed to one that was killed. */
 export function stoppedError(cause?: unknown): RdError {
   return new RdError('ERR_STOPPED', 'The service was stopped before the change was in force.', {
     ...defined({ cause }),

@@ -16,7 +16,7 @@ export interface Findings {
   checks: Finding[];
 }
 
-/** Limit of a full run in milliseconds: checks run in parallel, each with a shorter limit. */
+/** Milliseconds for a full run: checks run in parallel, each with a shorter limit. */
 const RUN_LIMIT = 60_000;
 
 /**

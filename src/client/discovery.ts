@@ -35,7 +35,7 @@ export interface DiscoveryOptions {
   homedir?: string;
   /** The path converter of every WSL distribution, `/bin/wslpath` by default; its presence identifies WSL. */
   wslpath?: string;
-  /** Only read where Windows is asked; absent: it never is. */
+  /** Returns the signal that cancels the questions to Windows. If absent, Windows is never asked. */
   signal?: () => AbortSignal;
 }
 
@@ -93,7 +93,7 @@ export async function discover(
   };
 }
 
-/** An empty password proves nothing: without one in the file, the listener must know the given one. */
+/** Adds the given password to the check of the listener: an empty one proves nothing, so without one in the file, the listener must know it. */
 function withPassword(reached: Reached, password: string): Reached {
   return reached.by === 'proof' && reached.password === '' ? { ...reached, password } : reached;
 }
@@ -124,7 +124,7 @@ async function defaultFile(
 }
 
 /**
- * False for the file in a copy of a home, which points to the original's service.
+ * Whether the file belongs to this home; false in a copy of a home, where it points to the original's service.
  * @throws RdError `ERR_HOME_MOVED` when its service was started under another path of this same directory.
  */
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
@@ -137,8 +137,8 @@ async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
 }
 
 /**
- * In drop-in mode the file has Rancher Desktop's name: it is ours while written by our service, and stale once its
- * writer has exited, whatever listens on its port since.
+ * Whether the file of drop-in mode, which has Rancher Desktop's name, is another application's. It is ours if our service wrote it, and stale once
+ * its writer has exited, whatever listens on its port since.
  */
 async function belongsToOther({ dropIn, serviceLock, connectionFile }: Places): Promise<boolean> {
   if (dropIn === undefined) return false;
@@ -155,7 +155,7 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
   const file = await readConnectionFile(path, basename(path) === COMPATIBLE.connectionFile, { named: true });
   // The owner of a listener on another computer cannot be checked; the user named it.
   if (file && file.host !== '' && !LOOPBACK.test(file.host)) return { ...file, reached: { by: 'word' } };
-  // A file of any name may be from either application.
+  // A file with a name of the user's choice may be from either application.
   if (file?.reached.by === 'proof') return { ...file, reached: { ...file.reached, orUser: true } };
   if (file) return file;
   throw new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: no such file or directory`, {
@@ -177,7 +177,7 @@ async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<
   }
 }
 
-/** The source of `givenPassword`, for a message. */
+/** Returns the source of `givenPassword`, for a message. */
 function passwordSource(flags: ConnectionFlags, env: Environment): string | undefined {
   if (flags.password) return '--password';
   if (flags['password-file']) return `--password-file ${flags['password-file']}`;

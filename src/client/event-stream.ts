@@ -3,12 +3,12 @@ import type { EventDocument, EventKind } from '../events/event.ts';
 import type { Clock } from '../os/clock.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 
-/** A message of a stream: an event, and the whole status where `status` was selected. */
+/** A message of a stream: an event, or the whole status if `status` was selected. */
 export type StreamMessage = EventDocument | StatusDocument;
 
 export interface EventsRequest {
   kinds: readonly EventKind[];
-  /** The id to continue after; absent: only what happens from now on. */
+  /** The id to continue after. If absent, the stream begins with the next event. */
   since?: string | undefined;
   onMessage(message: StreamMessage): void;
   /** Called with the position in the stream: at once, with every event, and with every heartbeat. */
@@ -25,13 +25,13 @@ interface RawEvent {
 
 interface ReaderCalls {
   onEvent(event: RawEvent): void;
-  /** After the event that it belongs to. */
+  /** Called with an id after the event that it belongs to. */
   onId?(id: string): void;
-  /** A comment: the server sends heartbeats. */
+  /** Called for a comment, which a server sends as a heartbeat. */
   onComment?(): void;
 }
 
-/** Characters; more without an end of a line is not ours. */
+/** Characters of a line; a longer line is not from our service. */
 const LONGEST_LINE = 64 * 1024 * 1024;
 
 /** Parses server-sent events (WHATWG HTML, 9.2.6) from chunks. */

@@ -15,12 +15,12 @@ import { type ManagedBy, managedBy, managersAt } from './managers.ts';
 
 type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked profile';
 
-/** One layer of one setting. */
+/** A layer of a setting. */
 export interface ExplainedLayer {
   layer: LayerName;
-  /** Absent where the layer does not set it. A secret is `{ "sensitive": true }`. */
+  /** Value of the layer; absent if it does not set one. A secret is `{ "sensitive": true }`. */
   value?: JsonValue;
-  /** Its origin: a file, a registry key, `schema`. */
+  /** Origin of the layer: a file, a registry key, or `schema`. */
   source: string;
   wins: boolean;
   /** An additional note, as a clause. */
@@ -34,12 +34,12 @@ export interface Explanation {
   basis: SettingLayers['basis'];
   path: string;
   description: string;
-  /** The value in force; absent where the application does not have the setting. */
+  /** The value in force; absent if the application does not have the setting. */
   value?: JsonValue;
   /** The layer that wins. */
   from: LayerName;
   locked: boolean;
-  /** Lowest first. */
+  /** Layers, lowest first. */
   layers: ExplainedLayer[];
   type: FieldType;
   /** Accepted values, as a phrase. */
@@ -64,11 +64,11 @@ export interface Explanation {
   };
   /** The last change in the history of this home. */
   lastChange?: Pick<HistoryEntry, 'generation' | 'at' | 'by'>;
-  /** What set the value in force; absent where nothing did since the first start. */
+  /** The writer of the value in force; absent if nothing has set it since the first start. */
   managedBy?: ManagedBy | LockedBy;
-  /** The same for each entry of a map that something has set. */
+  /** The writer of each entry of a map that something has set. */
   managedEntries?: Record<string, ManagedBy>;
-  /** With dashes. */
+  /** The flag of the setting, with dashes. */
   flag?: string;
   docs: string;
 }
@@ -80,7 +80,7 @@ interface LockedBy {
   locked: string;
 }
 
-/** What manages a setting, for its explanation. `managers`: of all fields of this home. */
+/** Explains who manages a setting. `managers` has those of all fields of this home. */
 export function explainManagers(
   { path, locked, layers, value }: Pick<Explanation, 'path' | 'locked' | 'layers' | 'value'>,
   managers: readonly FieldManager[],
@@ -106,13 +106,13 @@ export interface SectionExplanation {
   kind: 'SectionExplanation';
   formatVersion: 1;
   basis: SettingLayers['basis'];
-  /** Empty for all settings. */
+  /** Path of the section; empty for all settings. */
   path: string;
   settings: { path: string; value?: JsonValue; from: LayerName; locked: boolean; isDefault: boolean }[];
 }
 
 /**
- * The description of a setting, or of a field of a block, and the origin of its value.
+ * Describes a setting, or a field of a block, and the origin of its value.
  * @throws RdError `ERR_NOT_FOUND` for a block of another application, which has none.
  */
 export function explainSetting(field: Field, layers: SettingLayers): Explanation {
@@ -155,7 +155,7 @@ function driverFacts(name: string, support: Support): NonNullable<Explanation['d
   };
 }
 
-/** The settings of a section, each with its value and the winning layer. */
+/** Lists the settings of a section, each with its value and the winning layer. */
 export function explainSection(path: string, layers: SettingLayers): SectionExplanation {
   const below = MANAGED_FIELDS.filter(
     (field) => field.path !== 'version' && isBelow(field.path, path) && isThere(field, layers),
@@ -176,7 +176,7 @@ export function explainSection(path: string, layers: SettingLayers): SectionExpl
   }
 }
 
-/** The heading's anchor, as common renderers generate it. */
+/** Returns the anchor of the heading that documents a path, as common renderers generate it. */
 function docsOf(path: string): string {
   return `docs/settings.md#${path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`;
 }
@@ -195,17 +195,17 @@ function effectOf({ path, effect }: Field, { platform, driver }: SettingLayers):
   return usual === 'restart' && driver?.liveFields.includes(path) ? 'live' : usual;
 }
 
-/** False for a block of another application. */
+/** Whether the application has the field; false for a block of another application. */
 function isThere({ path }: Field, layers: SettingLayers): boolean {
   return !isBlockPath(path) || leafAt(inForce(layers), path) !== undefined;
 }
 
-/** Settings and blocks. */
+/** Returns the settings and blocks in force. */
 function inForce({ inForce: settings, ...layers }: SettingLayers): JsonObject {
   return treeOf({ ...layers, settings });
 }
 
-/** The layers of one field, lowest first; exactly one wins. No deployment profile sets a block. */
+/** Returns the layers of one field, lowest first; exactly one wins. No deployment profile sets a block. */
 function layersOf(field: Field, layers: SettingLayers): ExplainedLayer[] {
   const { path } = field;
   if (isBlockPath(path)) {
@@ -280,7 +280,7 @@ function defaultNote(field: Field, { platform, builtIn, basis }: SettingLayers):
   return `the default on ${PLATFORM_NAMES[platform]} ${own ? 'with' : 'before'} kernel ${kernel}${own ? ' or later' : ''}`;
 }
 
-/** A defaults profile applies once, and the settings may predate it. */
+/** Explains why a defaults profile is not in force: it applies once, and the settings may predate it. */
 function firstRunNote({ defaultsProfile, stored, firstRun, basis }: SettingLayers): string {
   if (basis === 'application') return 'applies only on the first run of the application';
   if (!stored) return 'applies at the first start';

@@ -4,10 +4,10 @@ import type { HttpResponse } from './connection.ts';
 import type { CallOptions, Server } from './contract.ts';
 import { answerOf, replyNote } from './replies.ts';
 
-/** Default limit of an installation in milliseconds: it pulls an image. */
+/** Milliseconds that an installation may take by default: it pulls an image. */
 const INSTALL_LIMIT = 30 * 60_000;
 
-/** A service's reply, of any status. */
+/** A service's reply of any status. */
 export interface ExtensionReply {
   status: number;
   statusText: string;
@@ -16,11 +16,11 @@ export interface ExtensionReply {
   reason?: string;
   /** Capabilities that the extension requests and does not get. */
   leftOut: string[];
-  /** Additional advice beside the text of a refusal. */
+  /** Advice beside the text of a refusal. */
   note?: string;
 }
 
-/** Also for Rancher Desktop. Throws transport failures, and for replies that are not from a service. */
+/** Installs an extension on our service or Rancher Desktop. Throws transport failures, and for replies that are not from a service. */
 export async function installExtension(server: Server, id: string, options: CallOptions = {}): Promise<ExtensionReply> {
   return post(server, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
 }
@@ -33,7 +33,7 @@ export async function uninstallExtension(
   return post(server, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
 }
 
-/** Installed version by image name. `document` is the raw body; undefined for a refusal. */
+/** Returns the installed versions by image name. `document` is the raw body; undefined for a refusal. */
 export async function listExtensions(
   server: Server,
   options: CallOptions = {},

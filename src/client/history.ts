@@ -16,26 +16,26 @@ import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
-/** The entries since the last factory reset, which no rollback crosses. */
+/** Returns the entries since the last factory reset, which no rollback crosses. */
 export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEntry[] {
   return entries.slice(entries.findLastIndex(({ by }) => by.how === 'factory reset') + 1);
 }
 
-/** What a rollback without a generation undoes. */
+/** The change that a rollback without a generation undoes. */
 export interface LastChange {
   /** The generation to go back to. */
   to: number;
-  /** The change that is undone, without what cannot be; of an apply, its first entry. */
+  /** The change that is undone, without fields that cannot be; of an apply, its first entry. */
   change: HistoryEntry;
   /** Newer changes that failed and that the service has undone already. */
   rolledBack: HistoryEntry[];
-  /** Where the change is a rollback: what it undid that had failed, and is made again. */
+  /** For the undo of a rollback: the failed changes that it undid, which are made again. */
   failedBefore: HistoryEntry[];
 }
 
 /**
- * The last change that stands, and the apply that it belongs to: what the service went back on does not stand, while a failed change does
- * that was kept, and a start or stop alone is no change. Throws `ERR_NOT_FOUND` without one.
+ * Returns the last change that stands, and the apply that it belongs to. A change that the service rolled back does not stand; a failed change that
+ * was kept does; a start or stop alone is no change. Throws `ERR_NOT_FOUND` without one.
  */
 export function lastChange(entries: readonly HistoryEntry[]): LastChange {
   const last = lastStanding(entries);
@@ -58,7 +58,7 @@ export function lastChange(entries: readonly HistoryEntry[]): LastChange {
   };
 }
 
-/** An automatic rollback undoes everything since the generation that it goes back to. */
+/** Returns the last entry that stands. An automatic rollback undoes everything since the generation that it goes back to. */
 function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefined {
   const last = entries.findLast(
     (entry) => !['not applied', 'returned'].includes(entry.outcome?.result ?? '') && !isRunEntry(entry),
@@ -68,7 +68,7 @@ function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefine
   return lastStanding(entries.filter(({ generation }) => generation <= to));
 }
 
-/** A reset changes no settings, and neither does the restore of a snapshot with the same ones. */
+/** The error for a change of data alone: a reset changes no settings, and neither does the restore of a snapshot with the same ones. */
 function onlyData({ generation, loss, by }: HistoryEntry): RdError {
   const back =
     loss && 'snapshot' in loss ? `Get the data back with \`rdctl snapshot restore ${loss.snapshot}\`, or undo` : 'Undo';
@@ -80,7 +80,7 @@ function onlyData({ generation, loss, by }: HistoryEntry): RdError {
   );
 }
 
-/** The entries after a generation that destroyed data, which no rollback brings back. */
+/** Returns the entries after a generation that destroyed data, which no rollback brings back. */
 export function lossesAfter(entries: readonly HistoryEntry[], to: number): (HistoryEntry & { loss: RecordedLoss })[] {
   return entries.filter(
     (entry): entry is HistoryEntry & { loss: RecordedLoss } =>
@@ -96,8 +96,8 @@ export interface RollbackRequest {
 }
 
 /**
- * The request that undoes every entry after a generation: for each setting, its value before the first of their changes. Entries that
- * never took effect do not count. `entries`: oldest first.
+ * Returns the request that undoes every entry after a generation: for each setting, its value before the first of their changes. Entries that never
+ * took effect do not count. `entries` are sorted, oldest first.
  */
 export function rollbackRequest(entries: readonly HistoryEntry[], to: number): RollbackRequest {
   const tree: JsonObject = { version: SCHEMA_VERSION };
@@ -134,7 +134,7 @@ function isSecret(value: JsonValue | Sensitive | undefined): value is Sensitive 
   return isObject(value) && value.sensitive === true;
 }
 
-/** The net changes from the state after generation `a` to that after generation `b`, both recorded; `a` < `b`. */
+/** Returns the net changes from the state after generation `a` to that after generation `b`, both recorded; `a` < `b`. */
 export function changesBetween(entries: readonly HistoryEntry[], a: number, b: number): RecordedChange[] {
   const net = new Map<string, RecordedChange>();
   const between = entries.filter(

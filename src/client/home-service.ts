@@ -25,7 +25,7 @@ export type HomeService =
   /** A live service that has written its connection file. */
   | { kind: 'running'; holder: LockHolder };
 
-/** A driver without processes to leave behind. */
+/** Name of the driver that leaves no processes behind. */
 const SIMULATED = 'simulated';
 
 /**
@@ -38,7 +38,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   if (holder?.alive) return { kind: holder.announced && !holder.ending ? 'running' : 'passing', holder };
   // The connection file beside a copied lock is a copy, too.
   if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
-  // A clean shutdown removes both.
+  // A clean shutdown removes both lock and connection file.
   const since = holder?.startedAt === undefined ? modifiedAt(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };
   if (since < now - uptime() * 1000) return { kind: 'none', cut: 'reboot' };
@@ -63,7 +63,7 @@ export function isEnding(home: HomeService): boolean {
   return home.kind === 'passing' && home.holder.ending === true;
 }
 
-/** True when the last service's backend may be running, or may be recorded as running. */
+/** True when the last service's backend may be running, or is recorded as running. */
 export function mayRun(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut === 'killed');
 }
@@ -73,13 +73,13 @@ export function wasUnclean(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut !== undefined);
 }
 
-/** A home copied from another computer has a lock of another boot. */
+/** Whether a lock was taken since this computer's last boot; false in a home that was copied from another computer. */
 async function isOfThisBoot({ started }: LockHolder): Promise<boolean> {
   const self = await processTable.self();
   return started?.split(':')[0] === self.started?.split(':')[0];
 }
 
-/** Milliseconds since the epoch; `undefined` for an inaccessible file. */
+/** Returns the modification time in milliseconds since the epoch; undefined for an inaccessible file. */
 function modifiedAt(path: string): number | undefined {
   try {
     return statSync(path).mtimeMs;

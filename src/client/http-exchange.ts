@@ -4,7 +4,7 @@ import type { Wire } from './wire.ts';
 // HTTP over one connection. `node:http` brings a server, agents and upgrades along: loading it takes longer than everything else
 // that a short command does.
 
-/** One request as it is sent. `path` and `body` are sent unchanged. */
+/** A request to be sent. `path` and `body` are sent unchanged. */
 export interface OutgoingRequest {
   method: string;
   path: string;
@@ -12,21 +12,21 @@ export interface OutgoingRequest {
   body?: string | Buffer | undefined;
 }
 
-/** Header names are in lower case; the values of one that is repeated are joined by commas. */
+/** The head of a response. Header names are in lower case; values of a repeated header are joined by commas. */
 export interface ResponseHead {
   status: number;
-  /** Reason phrase: `Bad Request`. */
+  /** Reason phrase, such as `Bad Request`. */
   statusText: string;
   headers: Readonly<Record<string, string | undefined>>;
 }
 
 export interface ResponseReader {
   onHead?(head: ResponseHead): void;
-  /** What it throws ends the exchange, and is passed on. */
+  /** Receives the body in parts. An error that it throws ends the exchange, and is passed on. */
   onBody(part: Buffer): void;
 }
 
-/** What came is not HTTP. */
+/** The peer sent something other than HTTP. */
 export class ProtocolError extends Error {}
 
 /** The connection ended in the middle of a response. */
@@ -77,7 +77,7 @@ export function exchangeOver(
       }
     }
     function ended(): void {
-      // Some responses end with the connection; the parser completes those.
+      // The end of the connection completes some responses.
       if (!parser.finish() && head) return;
       if (head) fail(new CutOffError());
       else if (received > 0) fail(new ProtocolError('it ended within its first lines'));
@@ -99,7 +99,7 @@ export function exchangeOver(
       resolve({ head, reusable });
     };
     const text = headText(request);
-    // It would call nothing any more. It may have failed at once, and tells that later or never.
+    // A closed connection calls no reader any more. It may have failed at once, and reports that late or never.
     if (wire.closed) throw wire.failure ?? hangUp();
     wire.read({ onData: read, onEnd: ended, onError: fail });
     wire.write(text, request.body);
@@ -110,7 +110,7 @@ function hangUp(): Error {
   return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 }
 
-/** Checked, because a line break in it would be a second request. */
+/** Formats the head. Its parts are checked, because a line break in one would be a second request. */
 function headText({ method, path, headers, body }: OutgoingRequest): string {
   if (!TOKEN.test(method)) throw new TypeError(`the method ${JSON.stringify(method)} is not valid`);
   if (!PATH.test(path)) throw new TypeError(`the path ${JSON.stringify(path)} has characters that must be escaped`);

@@ -14,7 +14,7 @@ import { notOurService, requestText } from './replies.ts';
 import { runtimeWire } from './runtime-wire.ts';
 import { overSocket, type Wire } from './wire.ts';
 
-/** Larger responses are rejected: nothing in the API comes near this. */
+/** Bytes of a response; a larger one is rejected. No response of the API comes near this. */
 const ANSWER_LIMIT = 64 * 1024 * 1024;
 /** Milliseconds for a read; writes may have to wait for other writes. */
 const READ_LIMIT = 10_000;
@@ -22,7 +22,7 @@ const WRITE_LIMIT = 60_000;
 /** Milliseconds to connect; locally that is instant. */
 const CONNECT_LIMIT = 5_000;
 
-/** The default response time limit. */
+/** Returns the default limit of a response, in milliseconds. */
 export function answerLimit({ method }: Pick<HttpRequest, 'method'>): number {
   return method === 'GET' || method === 'HEAD' ? READ_LIMIT : WRITE_LIMIT;
 }
@@ -36,7 +36,8 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
 }
 
 /**
- * Sends over HTTP, always directly: a proxy would see the password. Nothing is sent before the listener is verified; see `Reached`.
+ * Sends over HTTP, always directly: a proxy would see the password. Nothing is sent before the listener is verified in the way that the connection's
+ * `Reached` demands.
  * @throws RdError `ERR_NOT_RUNNING` when nothing listens, or the wrong program; `ERR_DEADLINE` on timeout,
  * `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other transport failure.
  */
@@ -49,7 +50,7 @@ export const httpTransport: Transport = async (connection, request) => {
   try {
     if (signal?.aborted) throw signal.reason;
     const opened = openWire(connection, timeoutMs, ending);
-    // Without a wait: a connection that fails at once says so before the next microtask.
+    // No await if it is open: a connection that fails at once reports it before the next microtask.
     const wire = opened instanceof Promise ? await opened : opened;
     return await exchange(connection, request, { wire, ending, onStream: () => clearTimeout(timer) });
   } catch (cause) {
@@ -61,7 +62,7 @@ export const httpTransport: Transport = async (connection, request) => {
   }
 };
 
-/** A connection, which may still be opening where the way to it needs no proof. */
+/** Opens a connection, without waiting for it if the way to it needs no proof. */
 function openWire(connection: Connection, timeoutMs: number, ending: Ending): Wire | Promise<Wire> {
   const { reached, host, port } = connection;
   if (reached.by !== 'word' && reached.by !== 'socket') {
@@ -71,7 +72,7 @@ function openWire(connection: Connection, timeoutMs: number, ending: Ending): Wi
       .then(({ connectVerified }) => connectVerified(connection, { signal: abort.signal }))
       .then(overSocket);
   }
-  // Accepted by the kernel, or refused, at once.
+  // The kernel accepts or refuses at once.
   if (reached.by === 'socket') {
     if (process.versions.bun !== undefined) return runtimeWire(reached.path);
     return overSocket(net().connect({ path: reached.path }));
@@ -85,7 +86,7 @@ function openWire(connection: Connection, timeoutMs: number, ending: Ending): Wi
   );
 }
 
-/** Loaded where it is needed only: in the standalone file that takes as long as the request. */
+/** Loads `node:net` on demand: in the standalone file that takes as long as the request. */
 function net(): typeof import('node:net') {
   return process.getBuiltinModule('node:net');
 }
@@ -93,11 +94,11 @@ function net(): typeof import('node:net') {
 interface Exchange {
   wire: Wire;
   ending: Ending;
-  /** The body is passed on as it comes, for as long as it comes. */
+  /** Called when the head has arrived and the body will be passed on in parts, however long that takes. */
   onStream(): void;
 }
 
-/** One request over a connection, which is closed then. */
+/** Sends one request over a connection, then closes it. */
 async function exchange(
   connection: Connection,
   request: HttpRequest,
@@ -131,14 +132,14 @@ async function exchange(
     return { ...head, body: first && parts.length === 1 ? first : Buffer.concat(parts) };
   } finally {
     ending.onBegin = undefined;
-    // Later: a short command has exited by then, and this takes a fortieth of its time.
+    // Deferred: a short command has exited by then, and closing takes a fortieth of its time.
     setImmediate(() => wire.destroy());
   }
 }
 
-/** The early end of a request. Loading `AbortController` and its events takes as long as parsing the response. */
+/** The early end of a request. A lightweight replacement for `AbortController`: loading that and its events takes as long as parsing the response. */
 class Ending {
-  /** The error to throw, once it has begun. */
+  /** The error to throw, once the end has begun. */
   reason: Error | undefined;
   onBegin: ((reason: Error) => void) | undefined;
 
@@ -157,7 +158,7 @@ class TimeoutError extends Error {
   }
 }
 
-/** The headers that Rancher Desktop's `rdctl` sends; some services check them. */
+/** The headers of a request in the form that Rancher Desktop's `rdctl` sends; some services check them. */
 export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
   const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
   return {

@@ -8,11 +8,11 @@ import { exchangeOver } from './http-exchange.ts';
 import { isProof, newNonce } from './service-proof.ts';
 import { overSocket } from './wire.ts';
 
-/** A proof takes less than a hundred bytes. */
+/** Bytes of the answer to a proof, which takes less than a hundred. */
 const ANSWER_LIMIT = 4096;
 
 export interface AssuranceLimits {
-  /** Aborts with the error to throw. */
+  /** Aborts with the error to throw as its reason. */
   signal: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ function openConnection({ host, port }: Connection, signal: AbortSignal): Promis
   });
 }
 
-/** Requests the proof on this very connection, which stays open. False for any other answer, or none. */
+/** Requests the proof on this same connection, which stays open. Returns false for any other answer, or none. */
 async function proves(socket: Socket, address: Connection, password: string, signal: AbortSignal): Promise<boolean> {
   const nonce = newNonce();
   const parts: Buffer[] = [];
@@ -102,8 +102,8 @@ const TICKS = 100;
 const CLOCK_SLACK = 60_000;
 
 /**
- * Why the program listening at that address is not this user's application, as a clause; undefined when it is. On Linux
- * the socket shows its owner. Elsewhere, the process of the connection file must be alive and belong to this user.
+ * Returns the reason why the program listening at that address is not this user's application, as a clause; undefined when it is. On Linux the socket
+ * shows its owner. Elsewhere, the process of the connection file must be alive and belong to this user.
  */
 export function listenerMismatch(
   { file, pid, reached }: Pick<Connection, 'file' | 'pid' | 'reached'>,
@@ -118,10 +118,7 @@ export function listenerMismatch(
   return isOwnProcess(pid, file) ? undefined : `process ${pid}, named in the file, is no longer yours`;
 }
 
-/**
- * The owners of the sockets listening on that local address, the most specific ones only. Empty where the system does
- * not show them.
- */
+/** Returns the owners of the sockets listening on that local address, the most specific ones only. Empty if the system does not show them. */
 export function listeningUsers(address: string, port: number, tables: readonly string[] = TABLES): number[] {
   const exact = kernelNames(address);
   const listeners = tables.flatMap((path) => listenersIn(path, port));
@@ -145,7 +142,7 @@ function listenersIn(path: string, port: number): { local: string; uid: number }
   });
 }
 
-/** Listening sockets come first in the table; reading the others takes milliseconds. */
+/** Reads the listening sockets, which come first in the table; reading the others takes milliseconds. */
 function listeningPart(path: string): string {
   const file = openSync(path, 'r');
   try {
@@ -164,7 +161,7 @@ function listeningPart(path: string): string {
   }
 }
 
-/** Address format of these tables: 32-bit words in little-endian order. */
+/** Formats an address like these tables: 32-bit words in little-endian order. */
 function kernelNames(address: string): string[] {
   if (address === '::1') return ['00000000000000000000000001000000'];
   const bytes = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address)?.slice(1).map(Number);
@@ -173,7 +170,7 @@ function kernelNames(address: string): string[] {
   return [word.join(''), `0000000000000000FFFF0000${word.join('')}`];
 }
 
-/** Alive, owned by this user, and on Linux started before it wrote the file. */
+/** Whether a process is alive, owned by this user, and on Linux started before it wrote the file. */
 function isOwnProcess(pid: number, file: string | undefined): boolean {
   try {
     process.kill(pid, 0);
@@ -184,7 +181,7 @@ function isOwnProcess(pid: number, file: string | undefined): boolean {
     const written = file === undefined ? Number.POSITIVE_INFINITY : statSync(file).mtimeMs;
     return statSync(`/proc/${pid}`).uid === process.getuid?.() && begun <= written + CLOCK_SLACK;
   } catch {
-    // It has exited, or belongs to another user.
+    // The process has exited, or belongs to another user.
     return false;
   }
 }

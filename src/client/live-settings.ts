@@ -11,17 +11,17 @@ import { type Caller, homeOf } from './session/home.ts';
 export interface LiveSettings {
   settings: Settings;
   state: 'started' | 'stopped';
-  /** Their source, for display: `the running service`. */
+  /** Source of the settings, for display: `the running service`. */
   origin: string;
-  /** Locked settings, in the shape of the settings. */
+  /** Returns the locked settings, in the shape of the settings. */
   locked(): Promise<JsonObject>;
-  /** Settings that the driver does not support; none when no service can be asked. */
+  /** Returns the settings that the driver does not support; none if no service can be asked. */
   refused(): Promise<readonly string[]>;
 }
 
 /**
- * The settings of the running service; without one the stored ones, or the defaults.
- * @param readPolicies the deployment profiles that a service started now would use.
+ * Returns the settings of the running service; without one the stored ones, or the defaults.
+ * @param readPolicies reads the deployment profiles that a service started now would use.
  */
 export async function liveSettings(
   invocation: Caller,

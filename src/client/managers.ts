@@ -5,12 +5,12 @@ import { equal, own } from '../settings/own.ts';
 import { type FieldManager, fieldName, isRemoved } from '../state/field-managers.ts';
 import { whenText } from './when.ts';
 
-/** What manages a field, in JSON of `explain` and `diff`. */
+/** The manager of a field, in the JSON of `explain` and `diff`. */
 export interface ManagedBy extends Omit<Author, 'consent' | 'continues'> {
-  /** Where its file asks for the value. */
+  /** The line of a file that asks for the value. */
   source?: { file: string; line: number };
   generation: number;
-  /** RFC 3339. */
+  /** Time of the write in RFC 3339. */
   at: string;
 }
 
@@ -19,7 +19,7 @@ export function managedBy({ by, source, generation, at }: FieldManager): Managed
   return { ...author, ...(source ? { source } : {}), generation, at };
 }
 
-/** What set the live value of a change; undefined where nothing that is known did. */
+/** Returns the writer of the live value of a change; undefined if none is known. */
 export function managerOf(
   managers: readonly FieldManager[],
   change: Pick<Change, 'path' | 'key' | 'before'>,
@@ -29,7 +29,7 @@ export function managerOf(
   return manager && hasSet(manager, change.before) ? manager : undefined;
 }
 
-/** The managers of a setting with its live value; several only where it is a map. */
+/** Returns the managers of a setting with its live value; several only for a map. */
 export function managersAt(
   managers: readonly FieldManager[],
   path: string,
@@ -39,7 +39,7 @@ export function managersAt(
   return managers.filter((manager) => manager.path === path && !isRemoved(manager) && hasSet(manager, liveOf(manager)));
 }
 
-/** False where the live value came about in another way, such as by editing the settings file. Secrets are not compared. */
+/** Whether a manager set the live value; false if it came about in another way, such as by editing the settings file. Secrets are not compared. */
 function hasSet({ after }: FieldManager, live: JsonValue | Sensitive | undefined): boolean {
   return isSecret(after) || isSecret(live) || equal(after, live);
 }
@@ -48,7 +48,7 @@ function isSecret(value: JsonValue | Sensitive | undefined): value is Sensitive 
   return isObject(value) && value.sensitive === true;
 }
 
-/** `team.yaml:4`, `token ci-bot`, `rdctl set`: what set a value, as a noun. `whole`: names files with their directories. */
+/** Names the writer of a value: `team.yaml:4`, `token ci-bot`, `rdctl set`. With `whole`, files are named with their directories. */
 export function managerText({ by, source }: Pick<FieldManager, 'by' | 'source'>, whole = false): string {
   const name = (path: string) => (whole ? path : path.slice(path.lastIndexOf('/') + 1));
   const token = by.token === undefined ? undefined : `token ${by.token}`;
@@ -85,9 +85,9 @@ const MEANS: Readonly<Record<Author['how'], string>> = {
   service: 'the service',
 };
 
-/** The profile that is planned. */
+/** The profile being planned. */
 interface Planned {
-  /** Absolute, or `-`. */
+  /** Files of the profile; each absolute, or `-`. */
   files: readonly string[];
   profile?: string;
 }
@@ -96,9 +96,9 @@ interface Planned {
 const NAMED = 3;
 
 /**
- * What a plan changes although something else has set it, one sentence for each other manager. Profiles and tokens count whenever they set
- * the value: they are likely to set it again. What a person did, such as `set` or a rollback, counts if it came after the last apply of this
- * profile: before, it was there to be replaced. Starts and stops are no disagreement. Pure.
+ * Describes changes of a plan to values that something else has set, one sentence for each other manager. Profiles and tokens count whenever they set
+ * the value: they are likely to set it again. A person's write, such as `set` or a rollback, counts if it came after the last apply of this profile:
+ * before, it was there to be replaced. Starts and stops are no disagreement.
  * @param now milliseconds since the epoch.
  */
 export function takeovers(
@@ -132,13 +132,13 @@ function disagrees({ by, path, generation }: FieldManager, planned: Planned, las
   return path !== 'state' && last !== undefined && generation > last;
 }
 
-/** Files say which profile it is; a healed one may be known by its name alone. */
+/** Whether an author is the planned profile. Files identify a profile; a healed one may be known by its name alone. */
 function isSame({ files = [], profile }: Author, planned: Planned): boolean {
   if (files.length > 0) return files.some(({ path }) => planned.files.includes(path));
   return profile !== undefined && profile === planned.profile;
 }
 
-/** The generation of the last apply of this profile that changed something. */
+/** Returns the generation of the last apply of this profile that changed something. */
 function lastApply(
   managers: readonly FieldManager[],
   entries: readonly HistoryEntry[],

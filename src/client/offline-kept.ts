@@ -8,7 +8,7 @@ import type { ForwardsReport } from '../plan/port-forwards.ts';
 import type { KeptRecord } from '../state/kept-file.ts';
 import type { StoredSettings } from './offline.ts';
 
-/** What is stored in a home whose service does not run. */
+/** The stored state of a home whose service does not run. */
 export interface StoredHome {
   settings: StoredSettings;
   forwards: ForwardsReport;
@@ -19,14 +19,14 @@ interface KeptFacts {
   /** Name of the kept profile that an apply would update. */
   kept: string | undefined;
   how: PlannedHow;
-  /** Milliseconds. */
+  /** Current time in milliseconds since the epoch. */
   now: number;
   /** IANA name of the time zone of maintenance windows; by default the local one. */
   zone?: string | undefined;
   planOf(request: PartialRequest, home: StoredHome): PlannedDeed;
 }
 
-/** The estimated plan with what the kept profiles would make of it, as the next service will say. */
+/** Adds to the estimated plan the differences from kept profiles that the next service will report. */
 export function withKept({ plan, deed }: PlannedDeed, request: PlanRequest, home: StoredHome, facts: KeptFacts): Plan {
   const { records, kept, how, now, zone, planOf } = facts;
   const drift = records.flatMap(({ profile, fields }): ForeseenDrift[] => {
@@ -52,7 +52,10 @@ function homeAfter({ next, after }: Deed, { settings: stored, forwards }: Stored
   return { settings, forwards: after.forwards ?? forwards };
 }
 
-/** The changes of a kept profile after a plan. To set back what has just been written costs nothing, because nothing has restarted yet. */
+/**
+ * Returns the changes with which a kept profile would revert a plan. Reverting what has just been written costs nothing, because nothing has
+ * restarted yet.
+ */
 function setBack({ changes }: Plan, plan: Plan): Plan['changes'] {
   const before = new Map(plan.changes.map((change) => [changeName(change), change.before]));
   return changes.map((change) => {

@@ -35,11 +35,10 @@ import type { Places } from '../state/places.ts';
 import { loadSettings, usableSettings } from '../state/settings-file.ts';
 import { loadState } from '../state/state-file.ts';
 
-/** For complete settings, where no default applies. */
+/** The host of complete settings, for which no default applies. */
 export const ANY_HOST: Omit<Host, 'memoryBytes'> = { platform: 'linux', arch: 'x64' };
 
-/** The settings of the next service, and their origin. */
-/** With the blocks in force, which are absent before the first start. */
+/** The settings of the next service, their origin, and the blocks in force, which are absent before the first start. */
 export interface StoredSettings extends Partial<Blocks> {
   settings: Settings;
   from: 'file' | 'defaults';
@@ -52,21 +51,21 @@ export interface StoredSettings extends Partial<Blocks> {
   /** Lock record of a deployment profile, and its file or registry key. */
   locks?: JsonObject;
   lockedBy?: string;
-  /** The settings without a locked profile, where that changes any. */
+  /** The settings without a locked profile, if that changes any. */
   unlocked?: Settings;
   /** Warnings about deployment profiles. */
   warnings?: readonly string[];
-  /** The last service exited without stopping its backend, which may be running. */
+  /** Whether the last service exited without stopping its backend, which may be running. */
   left?: boolean;
-  /** The last service was asked to stop and has not exited. */
+  /** Whether the last service was asked to stop and has not exited. */
   ending?: boolean;
-  /** The last service was not stopped: `left`, or the computer was shut down. */
+  /** Whether the last service was not stopped: `left`, or the computer was shut down. */
   cut?: boolean;
 }
 
 /**
- * Reads the stored settings, or those of a first run if there are none, with deployment profiles applied, as the next
- * service would. Throws `ERR_SETTINGS_FILE` as the service does, also for a corrupt file.
+ * Reads the stored settings, or those of a first run if there are none, with deployment profiles applied, as the next service would. Throws
+ * `ERR_SETTINGS_FILE` for a corrupt file, as the service does.
  */
 export async function readStoredSettings(
   where: Places,
@@ -98,7 +97,9 @@ export async function readStoredSettings(
   });
 }
 
-/** The layers that the next service of this home would have; `facts`: its deployment profiles. Throws as `readStoredSettings`. */
+/**
+ * Returns the layers that the next service of this home would have. `facts` are its deployment profiles. Throws the errors of `readStoredSettings`.
+ */
 export async function layersOfFiles(
   where: Places,
   host: Host,
@@ -111,12 +112,12 @@ export async function layersOfFiles(
   return settingLayers(facts, { basis: 'files', inForce: found.settings, ...kept, ...blocksInForce(found) });
 }
 
-/** Those of the state, or the defaults before the first start. */
+/** Returns the stored blocks, or the defaults before the first start. */
 function blocksInForce(stored: StoredSettings): Blocks {
   return { ...DEFAULT_BLOCKS, ...blocksOf(stored) };
 }
 
-/** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
+/** Reads the last service's recorded state; empty if the file is missing or corrupt, because only the service may judge it. */
 export async function readRecordedState({
   stateFile,
 }: Places): Promise<Pick<StoredSettings, 'driver' | 'generation' | 'power' | keyof Blocks>> {
@@ -125,7 +126,7 @@ export async function readRecordedState({
   return loaded.state;
 }
 
-/** The request in canonical form, as the next service would take it. Throws `ERR_SETTINGS_INVALID` for what it would refuse. */
+/** Returns the request in the canonical form of the next service. Throws `ERR_SETTINGS_INVALID` for a request that the service would refuse. */
 export function canonicalRequest(
   request: PlanRequest,
   { settings: current }: StoredSettings,
@@ -134,21 +135,21 @@ export function canonicalRequest(
   return validateRequest(request, { platform, arch, current });
 }
 
-/** A driver as it is on this computer. */
+/** A driver on this computer while no service runs. */
 export type RestingDriver = DriverInfo & DriverAtRest;
 
-/** What a plan knows without a running service. */
+/** Facts for a plan without a running service. */
 export interface OfflineFacts {
-  /** The driver of the next service; absent where none can be chosen yet. */
+  /** The driver of the next service; absent if none can be chosen yet. */
   driver?: RestingDriver;
-  /** The state of the user's files. Absent: no file is touched. */
+  /** The state of the user's files. If absent, no file is touched. */
   userFiles?: UserFileFacts;
-  /** Of this home; only read when the request has some. */
+  /** The forwards of this home; only read when the request has some. */
   forwards?: ForwardsReport;
 }
 
 /**
- * The plan without a running service: what the next service would plan right after its start, except that nothing was looked at. Whatever
+ * Plans without a running service: the plan that the next service would make right after its start, except that nothing was observed. A backend that
  * may have been left running is assumed to run.
  */
 export function offlinePlan(
@@ -189,7 +190,7 @@ export function offlinePlan(
   return { plan: needsSafetySnapshot ? { ...estimated, snapshot: {} } : estimated, deed };
 }
 
-/** What a locked profile changes at the next start, before any plan. */
+/** Returns warnings about the changes that a locked profile makes at the next start, before any plan. */
 function policyWarnings({ settings, unlocked, lockedBy, from }: StoredSettings): string[] {
   if (unlocked === undefined || from === 'defaults') return [];
   const prune = FIELDS.filter(({ type }) => type.startsWith('map<')).map(({ path }) => path);
@@ -202,7 +203,7 @@ function policyWarnings({ settings, unlocked, lockedBy, from }: StoredSettings):
   });
 }
 
-/** The driver of a plan that is made before one can run here, or that another application has: it supports everything. */
+/** The driver of a plan that is made before one can run here, or of another application: it supports everything. */
 export const ANY_DRIVER: RestingDriver = {
   name: 'qemu',
   simulated: false,
@@ -214,12 +215,15 @@ export const ANY_DRIVER: RestingDriver = {
   hasCluster: true,
 };
 
-/** The backend outlived the last service, or the next one starts it before it gets the request: it was cut off, by a shutdown of the computer. */
+/**
+ * Whether the backend may be running: it outlived the last service, or the next one starts it before it gets the request, because a shutdown of the
+ * computer cut it off.
+ */
 function mayRun({ state }: PlanRequest, { left, cut, power }: StoredSettings): boolean {
   return left === true || (state === 'unmanaged' && cut === true && power === 'started');
 }
 
-/** Where the last service stopped its backend nothing runs. */
+/** Returns the assumed observation. Nothing runs if the last service stopped its backend. */
 function unobserved(stored: StoredSettings, { runs, driver }: { runs: boolean; driver: RestingDriver }): Observed {
   const { hasCluster, installedCluster: installedVersion } = driver;
   const resting: ClusterStatus =
@@ -238,13 +242,16 @@ function unobserved(stored: StoredSettings, { runs, driver }: { runs: boolean; d
   });
 }
 
-/** A service does not remove an autostart entry that it did not create; the next one first follows the stored settings. */
+/**
+ * Returns the user's files after the start of a service. It does not remove an autostart entry that it did not create, and first follows the stored
+ * settings.
+ */
 function filesAfterStart(facts: UserFileFacts, { settings: wanted }: PlanRequest, settings: Settings): UserFileFacts {
   const ends = settings.application.autoStart && leafAt(wanted, 'application.autoStart') === false;
   return ends ? { ...facts, done: { autoStart: true } } : facts;
 }
 
-/** The forwards of this home's next service. A file that the service could not use counts as empty. */
+/** Reads the forwards of this home's next service. A file that the service could not use counts as empty. */
 export async function readStoredForwards({ state }: Places, driver: DriverInfo | undefined): Promise<ForwardsReport> {
   const text = await readIfThere(join(state, 'port-forwards.json')).catch(() => undefined);
   const reason = 'no service is running';

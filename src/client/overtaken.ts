@@ -8,7 +8,7 @@ import type { PlanClient } from './contract.ts';
 import { managerText } from './managers.ts';
 import { transactionAt } from './transaction-wait.ts';
 
-/** True when another write came after this generation; a return of the service and the extensions of an apply belong to it. */
+/** Whether another write came after this generation. An automatic rollback and the extensions of an apply belong to the write itself. */
 export function isOvertaken(
   status: Pick<LoopStatus, 'generation'> & { transaction?: TransactionReport },
   generation: number,
@@ -20,19 +20,19 @@ export function isOvertaken(
 
 export interface Asked {
   client: Pick<PlanClient, 'planWithLive' | 'history'>;
-  /** What was written with `generation`. */
+  /** The request that was written with `generation`. */
   request: PlanRequest;
   generation: number;
-  /** Of the plan. */
+  /** Kind of the plan. */
   how?: 'rollback';
 }
 
-/** Extensions and port forwards follow the settings, and report their own failures. */
+/** A setting that is not compared, because extensions and port forwards follow the settings and report their own failures. */
 const EXTENSIONS = 'application.extensions.installed';
 
 /**
- * Asks the planner whether later writes left all that was asked for in force. A write of something else does.
- * @throws RdError `ERR_SUPERSEDED` naming the write that did not, and what it changed.
+ * Asks the planner whether later writes left the whole request in force; writes of other fields do.
+ * @throws RdError `ERR_SUPERSEDED` naming the write that did not, and its changes.
  */
 export async function refuseSuperseded({ client, request, generation, how }: Asked): Promise<void> {
   const { portForwards: _, ...asked } = request;

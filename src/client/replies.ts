@@ -4,8 +4,8 @@ import { systemCode } from '../os/io-error.ts';
 import { addressOf, type Connection, type HttpRequest, type HttpResponse } from './connection.ts';
 
 /**
- * Maps a status other than 2xx to an error. The first line is worded as in Rancher Desktop's `rdctl`, except for
- * requests that it never makes; the server's message follows.
+ * Maps a status other than 2xx to an error. The first line is worded as in Rancher Desktop's `rdctl`, except for requests that it never makes; the
+ * server's message follows.
  */
 export function refusal(connection: Connection, request: HttpRequest, response: HttpResponse): RdError {
   const text = response.body.toString().trim();
@@ -58,8 +58,8 @@ function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdE
 }
 
 /**
- * A 401: which service rejected which user, and where the password came from. Starts with the wording of Rancher
- * Desktop's `rdctl`.
+ * Returns the error for a 401: the service and the rejected user, and the source of the password. Starts with the wording of Rancher Desktop's
+ * `rdctl`.
  */
 export function unauthorizedError(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
   const text = body.toString().trim();
@@ -68,7 +68,7 @@ export function unauthorizedError(connection: Connection, { body }: Pick<HttpRes
   if (!message || !/^Unauthorized(?:$|: )/.test(message)) {
     return notOurService(connection, 'it requires a different kind of credentials');
   }
-  // Only tokens are refused with a reason.
+  // Only refusals of tokens have a reason.
   const details = message === 'Unauthorized' ? [] : [message.slice('Unauthorized: '.length)];
   const { host, port, user, file, passwordFrom } = connection;
   const source = passwordFrom ?? file ?? 'the connection flags';
@@ -89,7 +89,7 @@ function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
   return `Correct ${passwordFrom ?? '--user and --password-file'}${rest}.`;
 }
 
-/** The error document of our API (`schemas/error.json`). */
+/** Parses the error document of our API (`schemas/error.json`). */
 function structuredError(response: HttpResponse): RdError | undefined {
   if (!String(response.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
   const value = parseObject(response.body.toString());
@@ -114,7 +114,7 @@ function isCode(code: string): code is ErrorCode {
 
 type Address = Pick<Connection, 'host' | 'port'>;
 
-/** A failed request, formatted as in Rancher Desktop's `rdctl`: `Get "http://127.0.0.1:6107/": EOF`. */
+/** Describes a failed request in the format of Rancher Desktop's `rdctl`: `Get "http://127.0.0.1:6107/": EOF`. */
 export function requestText(
   address: Address,
   { method, path }: Pick<HttpRequest, 'method' | 'path'>,
@@ -145,10 +145,7 @@ function reasonText(address: Address, cause: unknown): string {
   }
 }
 
-/**
- * A refused connection, formatted in full like `api` and `extension` of Rancher Desktop's `rdctl`; other errors pass
- * through.
- */
+/** Formats a refused connection in full, like `api` and `extension` of Rancher Desktop's `rdctl`; returns other errors unchanged. */
 function fullConnectionError(address: Address, request: HttpRequest, error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
   const { advice, cause } = error;
@@ -163,7 +160,7 @@ interface Caller {
 
 /**
  * Sends a request and returns the reply's sentence.
- * @throws RdError as the client's methods do, for transport failures and every unsuccessful reply.
+ * @throws RdError for transport failures and every unsuccessful reply.
  */
 export async function sentenceOf(client: Caller, request: HttpRequest): Promise<string> {
   const response = await client.request(request);
@@ -185,14 +182,14 @@ export async function answerOf({ connection, request: send }: Caller, request: H
   throw notOurService(connection, `its response to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
 }
 
-/** Advice to print beside such a reply; `undefined` when it needs none. */
+/** Returns advice to print beside such a reply; undefined if it needs none. */
 export function replyNote({ connection }: Caller, response: HttpResponse): string | undefined {
   if (response.status !== 401) return undefined;
   const { message, advice } = unauthorizedError(connection, response);
   return advice === undefined ? message : `${message}\n${advice}`;
 }
 
-/** No service returns a web page; other programs often do. */
+/** Whether a reply is a web page, which no service returns; other programs often do. */
 export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
   const type = String(headers['content-type'] ?? '');
   return (
@@ -200,7 +197,7 @@ export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'bod
   );
 }
 
-/** The listener is not a service that we support. */
+/** The error for a listener that is not a service that we support. */
 export function notOurService(connection: Connection, detail: string, cause?: unknown): RdError {
   const from = connection.file === undefined ? 'the connection flags' : connection.file;
   return new RdError(

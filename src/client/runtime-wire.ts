@@ -4,7 +4,7 @@ import type { Wire, WireReader } from './wire.ts';
 declare const Bun: { connect(options: { unix: string; socket: Handlers }): Promise<RuntimeSocket> };
 
 interface RuntimeSocket {
-  /** Returns how many bytes it took; `drain` follows when there is room for more. */
+  /** Writes data. Returns how many bytes were taken; `drain` follows when there is room for more. */
   write(data: Uint8Array): number;
   terminate(): void;
 }
@@ -19,10 +19,7 @@ interface Handlers {
   connectError(socket: RuntimeSocket, error: Error): void;
 }
 
-/**
- * Connects to the socket at a path with what the standalone file's runtime has anyway: loading its `node:net` takes a seventh of a short
- * command's time.
- */
+/** Connects to the socket at a path through the standalone file's runtime: loading its `node:net` takes a seventh of a short command's time. */
 export function runtimeWire(path: string): Wire {
   let socket: RuntimeSocket | undefined;
   let reader: WireReader | undefined;

@@ -20,7 +20,7 @@ export interface SavedPlan {
 const SENSITIVE = FIELDS.filter((field) => field.sensitive).map((field) => field.path);
 const MASK = { sensitive: true };
 
-/** The document written by `plan --out-file`. */
+/** Builds the document that `plan --out-file` writes. */
 export function savePlan(
   plan: Plan,
   request: PlanRequest,
@@ -70,8 +70,8 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
 }
 
 /**
- * The request to replay. Secrets that the plan does not change are left out; one that it changes must come from the
- * profile, given again. Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile has changed since.
+ * Returns the request to replay. Secrets that the plan does not change are left out; one that it changes must come from the profile, given again.
+ * Throws `ERR_PLAN_INVALID` without it and `ERR_PLAN_STALE` when the profile has changed since.
  */
 export function replayRequest(
   plan: SavedPlan,
@@ -101,7 +101,7 @@ export function checkTarget(plan: SavedPlan, target: Target): void {
   });
 }
 
-/** Rejects a stale plan: throws `ERR_PLAN_STALE` saying what changed. */
+/** Rejects a stale plan: throws `ERR_PLAN_STALE` listing the changes. */
 export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
   const { digests, request } = plan.saved;
   if (plan.target.settingsVersion !== fresh.target.settingsVersion)
@@ -119,7 +119,7 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
     throw stale('more would be lost than the plan lists');
 }
 
-/** Processes start and stop independently of the plan; the cost of that is compared below. */
+/** Returns the changes to compare. Processes start and stop independently of the plan; the cost of that is compared separately. */
 function comparableChanges(changes: unknown): unknown {
   return Array.isArray(changes) ? changes.filter((change) => !isRuntimeChange(change)) : changes;
 }
@@ -130,7 +130,7 @@ function stale(what: string): RdError {
   });
 }
 
-/** The live values of what a request manages, and the power if it manages that. */
+/** Digests the live values of the fields that a request manages, and the power if it manages that. */
 function liveDigest(request: PlanRequest, live: LiveState): string {
   const paths = new Set<string>([...managedLeaves(request).map(([path]) => path), ...request.prune]);
   const tree = treeOf(live);
@@ -149,7 +149,7 @@ function schemaDigest(): string {
   return digestOf(toJson(MANAGED_FIELDS));
 }
 
-/** The request with its secrets masked, and without port forwards, which are saved separately. */
+/** Returns the request with its secrets masked, and without port forwards, which are saved separately. */
 function maskRequest(request: PlanRequest): PlanRequest {
   const settings = structuredClone(request.settings);
   for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) setLeaf(settings, path, { ...MASK });
@@ -187,7 +187,7 @@ export function isSameTarget(one: Target, other: Target): boolean {
   return one.product === other.product && one.home === other.home && one.driver === other.driver;
 }
 
-/** `rdctl at /home/x/.local/share/rdctl with driver host` */
+/** Names a target for display: `rdctl at /home/x/.local/share/rdctl with driver host`. */
 export function targetName({ product, home, driver, settingsVersion }: Target): string {
   if (settingsVersion !== undefined)
     return `${product} (settings version ${settingsVersion}) at ${home ?? 'an unknown location'}`;

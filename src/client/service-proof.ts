@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** The shared secret, and the port, which makes a proof valid for one port only. */
+/** The secret of a proof, and the port for which alone it is valid. */
 export interface ProofKey {
   password: string;
   port: number;
@@ -8,18 +8,15 @@ export interface ProofKey {
 
 /** Length of the nonce in bytes. */
 const NONCE_BYTES = 32;
-/** Domain separation: no other message is authenticated with the password under this name. */
+/** Domain separation: the password authenticates no other message under this name. */
 const DOMAIN = 'rdctl service proof 1';
 
-/**
- * The service's reply to a nonce, proving knowledge of the password without revealing it.
- * @returns 64 hexadecimal digits.
- */
+/** Returns the service's reply to a nonce, 64 hexadecimal digits, which proves knowledge of the password without revealing it. */
 export function proofOf({ password, port }: ProofKey, nonce: string): string {
   return createHmac('sha256', password).update(`${DOMAIN}\n${port}\n${nonce}\n`).digest('hex');
 }
 
-/** A random nonce in hexadecimal. */
+/** Returns a random nonce in hexadecimal. */
 export function newNonce(): string {
   return randomBytes(NONCE_BYTES).toString('hex');
 }

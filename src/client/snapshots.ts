@@ -4,14 +4,14 @@ import { isObject, parseJson } from '../json.ts';
 import type { Server } from './contract.ts';
 import { isWebPage, notOurService, unauthorizedError } from './replies.ts';
 
-/** Copying terabytes is slow, and the user can cancel. */
+/** Milliseconds that a copy may take: terabytes are slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;
 
 export type SnapshotCalls = ReturnType<typeof snapshotCalls>;
 
 /**
- * The snapshots of a service, ours or Rancher Desktop's; see docs/snapshots.md. Every method throws `ERR_SNAPSHOT` with
- * the service's message.
+ * Returns the snapshot calls of a service, ours or Rancher Desktop's; docs/snapshots.md describes them. Every method throws `ERR_SNAPSHOT` with the
+ * service's message.
  */
 export function snapshotCalls(client: Server) {
   async function call(method: string, path: string, body?: object, signal?: AbortSignal): Promise<string> {
@@ -35,14 +35,14 @@ export function snapshotCalls(client: Server) {
       if (records) return records;
       throw notOurService(client.connection, '/v1/snapshots returned no list');
     },
-    /** `stop`: stop the backend even where it could keep running. Applications that always stop it ignore this. */
+    /** Creates a snapshot. `stop` stops the backend even if it could keep running; applications that always stop it ignore this. */
     create: (name: string, description: string, { stop = false } = {}) =>
       call('POST', '/v1/snapshots', { name, description, ...(stop ? { stop } : {}) }),
     remove: (name: string) => call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`),
-    /** `foreign`: one that another home made, too. */
+    /** Restores a snapshot. `foreign` also permits one that another home made. */
     restore: (name: string, { foreign = false } = {}) =>
       call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}${foreign ? '&foreign=true' : ''}`),
-    /** Resolves once the operation has been rolled back. */
+    /** Cancels the operation. Resolves once it has been rolled back. */
     cancel: () => call('POST', '/v1/snapshots/cancel'),
   };
 }

@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { KeptStatus, TransactionReport } from '../reconcile/status-document.ts';
 
-/** The transaction of a write, from a status; undefined for another write, and where a service has none. */
+/** Returns the transaction of a write from a status; undefined for another write, and if a service has none. */
 export function transactionAt(
   { transaction }: { transaction?: TransactionReport },
   generation: number | undefined,
@@ -9,14 +9,14 @@ export function transactionAt(
   return transaction?.generation === generation ? transaction : undefined;
 }
 
-/** True while the service still decides what becomes of a change, or undoes it. */
+/** True while the service still decides whether to undo a change, or undoes it. */
 export function isUndecided(transaction: TransactionReport | undefined): boolean {
   return transaction !== undefined && ['changing', 'proving', 'returning'].includes(transaction.state);
 }
 
 /**
- * The error of a change that the service has undone; undefined for any other. `now`: why the backend fails now, as a sentence. `hadSteps`: port
- * forwards or extensions were to follow. `kept`: the profiles that are kept now.
+ * Returns the error of a change that the service has undone; undefined for any other. `now` is the reason why the backend fails now, as a sentence.
+ * `hadSteps` means that port forwards or extensions were to follow. `kept` has the profiles that are kept now.
  */
 export function undoneError(
   transaction: TransactionReport | undefined,
@@ -24,7 +24,7 @@ export function undoneError(
 ): RdError | undefined {
   if (transaction?.state !== 'returned' && transaction?.state !== 'failed') return undefined;
   const { generation, to, returnGeneration, reason = '' } = transaction;
-  // What was applied after this change, which nothing else followed, came back with the rollback.
+  // Profiles that were applied after this change, with nothing after them, came back with the rollback.
   const again = kept.filter((profile) => profile.generation > generation).map(({ name }) => name);
   const show = `rdctl history show ${generation}`;
   const details = [

@@ -5,8 +5,8 @@ type Files = Pick<StatusDocument, 'hostIntegration'>;
 type Part = NonNullable<StatusDocument['hostIntegration']>['files'][number]['part'];
 
 /**
- * True once the service has changed the files of the user for this version of the desired state, or could not. Also where it changes none,
- * and for a release that does not report it.
+ * True once the service has changed the files of the user for this version of the desired state, or could not. True as well if it changes none, and
+ * for a release that does not report it.
  */
 export function areFilesDone({ hostIntegration }: Files, generation: number): boolean {
   const { observedGeneration = generation } = hostIntegration ?? {};
@@ -17,7 +17,7 @@ export function hasFailedFiles({ hostIntegration }: Files): boolean {
   return hostIntegration?.files.some(({ state }) => state === 'failed') ?? false;
 }
 
-/** The error of files that could not be changed, in these parts where they are given; undefined without any. */
+/** Returns the error of files that could not be changed, in these parts if they are given; undefined without any. */
 export function userFilesError({ hostIntegration }: Files, parts?: readonly Part[]): RdError | undefined {
   const failed = (hostIntegration?.files ?? []).filter(
     ({ part, state }) => state === 'failed' && (parts?.includes(part) ?? true),

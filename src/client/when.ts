@@ -5,14 +5,14 @@ const MOST_HOURS = 12;
 const MOST_DAYS = 7;
 
 /**
- * When something happened, as people say it, in the time zone of this computer: `2 minutes ago`, `3 hours ago`, `yesterday`, `4 days ago`,
- * `on November 12`, and with the year where that is another one. @param at RFC 3339. @param now milliseconds since the epoch.
+ * Formats a time in the past for people, in the time zone of this computer: `2 minutes ago`, `3 hours ago`, `yesterday`, `4 days ago`, `on November
+ * 12`, and with the year if it is another one. @param at RFC 3339. @param now milliseconds since the epoch.
  */
 export function whenText(at: string, now: number): string {
   const then = new Date(at);
   const ago = now - then.getTime();
   if (Number.isNaN(ago)) return 'at an unknown time';
-  // Also a time to come, after the clock was set back.
+  // Covers a time in the future, after the clock was set back.
   if (ago < MINUTE) return 'just now';
   if (ago < HOUR) return `${plural(Math.floor(ago / MINUTE), 'minute')} ago`;
   const days = daysBetween(then, new Date(now));
@@ -23,7 +23,7 @@ export function whenText(at: string, now: number): string {
   return `on ${then.toLocaleDateString('en-US', { month: 'long', day: 'numeric', ...year })}`;
 }
 
-/** Midnights between two times. */
+/** Counts the midnights between two times. */
 function daysBetween(from: Date, to: Date): number {
   const day = (time: Date) => Date.UTC(time.getFullYear(), time.getMonth(), time.getDate());
   return (day(to) - day(from)) / (24 * HOUR);

@@ -1,28 +1,28 @@
 import type { Socket } from 'node:net';
 
-/** A connection as an exchange uses it. */
+/** A connection, as seen by an exchange. */
 export interface Wire {
-  /** Nothing comes from it any more. */
+  /** Whether the connection delivers nothing any more. */
   readonly closed: boolean;
-  /** Why it is closed, where it failed. */
+  /** The error that closed the connection, if it failed. */
   readonly failure: Error | undefined;
-  /** What it calls from now on, instead of anything before. */
+  /** Replaces the reader of the connection. */
   read(reader: WireReader | undefined): void;
-  /** The text is Latin-1. */
+  /** Writes a head, which is Latin-1, and a body. */
   write(text: string, body: string | Buffer | undefined): void;
   destroy(reason?: Error): void;
 }
 
 export interface WireReader {
   onData(data: Buffer): void;
-  /** Once or more. */
+  /** Called when the connection ends, once or more. */
   onEnd(): void;
   onError(error: unknown): void;
 }
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** A socket, which may still be opening. Its later errors are of no interest. */
+/** Wraps a socket, which may still be opening. Its later errors are ignored. */
 export function overSocket(socket: Socket): Wire {
   let stop = () => undefined as unknown;
   socket.on('error', () => undefined);
@@ -43,7 +43,7 @@ export function overSocket(socket: Socket): Wire {
     },
     write(text, body) {
       if (body !== undefined) socket.cork();
-      // Naming an encoding makes Node load what looks for its other names.
+      // Naming an encoding makes Node load the code that looks for its aliases.
       if (ASCII.test(text)) socket.write(text);
       else socket.write(text, 'latin1');
       if (body === undefined) return;

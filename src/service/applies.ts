@@ -21,13 +21,13 @@ export interface Applies {
    * they are done or released. Throws `ERR_BACKEND_LOCKED` while another plan is in progress.
    */
   reserve(steps: DeedSteps): ReservedSteps | undefined;
-  /** The last apply that had such steps. */
+  /** Returns the report of the last apply that had such steps; undefined if there was none. */
   report(): ApplyWork | undefined;
 }
 
-/** Exactly one of these is called. */
+/** Reserved steps of a plan. Exactly one method is called. */
 export interface ReservedSteps {
-  /** `origin`: that of the plan. */
+  /** Starts the steps. `origin` is that of the plan. */
   begin(generation: number, origin: Origin): void;
   release(): void;
 }
@@ -112,7 +112,7 @@ type Work = AppliesInput & {
   origin: Origin;
 };
 
-/** A failure in one part does not stop the other. */
+/** Carries out both parts; a failure in one does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
   if (await work.wasRolledBack(work.generation, work.signal)) {
     throw new RdError(
@@ -133,7 +133,7 @@ async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwar
   if (first) throw first;
 }
 
-/** The `RdError` that the work fails with, if any. Rethrows any other error. */
+/** Returns the `RdError` that the work fails with, if any. Rethrows any other error. */
 async function failureOf(work: Promise<void>): Promise<RdError | undefined> {
   return work.then(
     () => undefined,
@@ -162,7 +162,7 @@ async function changeForwards({ portForwards, addStep }: Work, forwards: Forward
   }
 }
 
-/** A failure does not stop the others. */
+/** Changes the extensions one by one; a failure does not stop the others. */
 async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Promise<void> {
   const { controllers, signal, addStep } = work;
   const { converged, backendState } = await controllers.quiesce(signal);

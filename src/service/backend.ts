@@ -70,21 +70,21 @@ export interface Backend {
   isLockedByOther(): Promise<boolean>;
 }
 
-/** What the backend needs from the service. */
+/** Callbacks and queries of the service that the backend needs. */
 export interface BackendHooks {
   isStopping(): boolean;
-  /** Called with every new desired state and what made it, once it is durable. */
+  /** Called with every new desired state and its origin, once it is durable. */
   onDesired: DesiredStoreInput['onChange'];
-  /** Called after every durable write, also one at the start. */
+  /** Called after every durable write, including the first one at startup. */
   onWritten(by: Author): void;
-  /** A restored snapshot has not been seen running yet; undefined while the service starts. */
+  /** True while a restored snapshot has not been seen running; undefined while the service starts. */
   isRestoreUnproven(): boolean | undefined;
-  /** As the loop asks; false while the service starts. */
+  /** The `mayDelete` of the loop; false while the service starts. */
   mayDelete(installed: string): boolean;
 }
 
 /**
- * Recovers what an earlier service left, determines the initial desired state, and starts the loop.
+ * Recovers the state that an earlier service left, determines the initial desired state, and starts the loop.
  * @throws RdError when no driver can run, or settings or policies are unusable.
  */
 export async function openBackend(
@@ -99,7 +99,7 @@ export async function openBackend(
   const policies = await servicePolicies(options, host);
   const { driver, reason } = await openDriver(options, state, places, log);
   undo.push(['driver', async () => driver.release?.()]);
-  // First: a restore that is undone also undoes the write of its settings, which would otherwise be completed after it.
+  // Must come first: undoing a restore also undoes its settings write, which would otherwise be completed afterwards.
   const finished = await finishWrite(places, state);
   const recovered = await recoverBackend({
     ...places,
@@ -149,7 +149,7 @@ export async function openBackend(
     hooks.onWritten(edit);
     if (startup.isFromFile) notices.push(editedNotice(places.settingsFile, edits));
   }
-  // An apply launches a service stopped, so the power at the start is nobody's wish.
+  // An apply launches a service stopped, so nobody asked for the power at startup.
   // A release that was installed meanwhile may have other fields.
   const undone = recovered.undone?.version === settings.version ? recovered.undone : undefined;
   const before = { ...initial, settings: undone ?? (state ? startup.stored : settings) };
@@ -162,7 +162,7 @@ export async function openBackend(
   if (lastingChanges({ changes }).length === 0 && !undone) history.continueLeft(initial.power);
   const isChanged = startup.unsaved || settings !== startup.settings;
   if (state && isChanged && !startup.fileIsGarbled) {
-    // A copy, because what was never saved differs from the file, too.
+    // A copy, because settings that were never saved differ from the file, too.
     const stored = { ...state, settings: { ...startup.stored } };
     await saveDesired(places, driver.name, { before: stored, next: initial });
   } else {
@@ -208,7 +208,7 @@ export async function openBackend(
   history.onOutcome((generation, { result, reason }) =>
     events.emit({ type: 'outcome', outcome: { generation, result, ...defined({ reason }) } }),
   );
-  // After the transactions, which decide what becomes of a failure.
+  // Follows after the transactions, which decide whether a failure is undone.
   history.follow(controllers, transactions.aftermath);
   const save = (next: Desired, before: Desired) => saveDesired(places, driver.name, { before, next });
   const store = createDesiredStore({
@@ -260,7 +260,7 @@ export async function openBackend(
     },
   ]);
   undo.push(['maintenance', () => maintenance.close()]);
-  // Before the backend goes off, which is the end of no change.
+  // Before the backend goes off, because that shutdown is not the outcome of a change.
   undo.push(['transactions', () => transactions.close()]);
   undo.push(['outcomes', async () => history.unfollow()]);
   return {
@@ -289,7 +289,7 @@ function editedNotice(file: string, edits: readonly RecordedChange[]): string {
   return `${file} was changed while no service ran, and is in force: ${names.slice(0, NAMED).join(', ')}${more}. \`rdctl history\` shows what was there before.`;
 }
 
-/** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */
+/** Reads the deployment profiles in force. Throws `ERR_PROFILE_INVALID` for an unusable one. */
 function servicePolicies({ env, platform, policies }: ServiceOptions, host: SettingsHost): Promise<Policies> {
   const sources = {
     places: policies?.places ?? policyPlaces(env, platform, userHome(env, platform)),
@@ -298,7 +298,7 @@ function servicePolicies({ env, platform, policies }: ServiceOptions, host: Sett
   return readPolicies(sources, host);
 }
 
-/** The profile layers above and below the stored settings. Records a first run. */
+/** Returns the profile layers above and below the stored settings. Records a first run. */
 async function serviceLayers(
   policies: Policies,
   places: Places,
@@ -351,7 +351,7 @@ export async function settleAndClose(
   return status;
 }
 
-/** The initial settings, with the caller's changes. Throws if the driver cannot enforce a requested protection. */
+/** Returns the initial settings with the caller's changes. Throws if the driver cannot enforce a requested protection. */
 function initialSettings(settings: Settings, changes: JsonObject | undefined, context: UpdateContext): Settings {
   const update =
     changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, { ...context, locksFirst: true });

@@ -10,19 +10,19 @@ import type { Environment } from '../os/user-directories.ts';
 import type { Places } from '../state/places.ts';
 import { loadState, type ServiceState } from '../state/state-file.ts';
 
-/** How long a start waits for the list of cluster versions, in milliseconds. */
+/** Milliseconds that a start waits for the list of cluster versions. */
 const VERSIONS_LIMIT = 2_000;
 
 /** The user's choice of driver. */
 export interface DriverChoice {
-  /** `--driver`. */
+  /** The value of `--driver`. */
   driver?: string;
   env: Environment;
 }
 
 /**
- * The last service's state. An unusable file is set aside only if the user names the driver again, because a different
- * driver would start without the images and volumes of the recorded one.
+ * Reads the last service's state. An unusable file is set aside only if the user names the driver again, because a different driver would start
+ * without the images and volumes of the recorded one.
  */
 export async function readStoredState(
   { stateFile }: Places,
@@ -48,7 +48,7 @@ export function checkDriverName({ driver, env }: DriverChoice): void {
   if (name) driverNamed(name);
 }
 
-/** Chooses and opens the driver. `reason` is a clause. */
+/** Chooses and opens the driver. `reason` is a clause that says why it was chosen. */
 export async function openDriver(
   { driver: named, env }: DriverChoice,
   state: Pick<ServiceState, 'driver'> | undefined,
@@ -67,7 +67,7 @@ export async function openDriver(
   return { driver, reason };
 }
 
-/** The cluster versions for the validation of `kubernetes.version`; undefined if the list does not arrive in time. */
+/** Returns the cluster versions for the validation of `kubernetes.version`; undefined if the list does not arrive in time. */
 export async function clusterVersions(driver: Driver, log: LogFile): Promise<readonly string[] | undefined> {
   try {
     return await driver.cluster?.versions(AbortSignal.timeout(VERSIONS_LIMIT));

@@ -12,8 +12,8 @@ interface Parts {
 }
 
 /**
- * Makes a write durable: first its entry in the history and the record of its transaction, then the state. Throws `ERR_IO`: the old state is
- * then still in place, and the history says so. Returns the changes.
+ * Makes a write durable: first its entry in the history and the record of its transaction, then the state. Returns the changes. Throws `ERR_IO`; the
+ * old state is then still in place, and the history says so.
  */
 export async function writeDurably(
   { history, transactions, save }: Parts,

@@ -9,7 +9,7 @@ import { PRODUCT } from '../product.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyWork } from '../reconcile/status-document.ts';
 
-/** Events of a busy day, in about a MiB. */
+/** Limits of the event ring: the events of a busy day, about a MiB. */
 const MOST: RingInput['most'] = { events: 1_000, characters: 1024 * 1024 };
 
 /** The events of a service. Any part of it may add one. */
@@ -19,27 +19,27 @@ export interface ServiceEvents extends EventSource {
   follow(controllers: Pick<Controllers, 'onChange' | 'status'>): () => void;
   /** Adds the notices that are new since the last call. */
   noteNotices(notices: readonly string[]): void;
-  /** Adds what an apply did since the last call. */
+  /** Adds the progress of an apply since the last call. */
   noteApply(report: ApplyWork | undefined): void;
 }
 
 export interface ServiceEventsInput {
-  /** What the history says of earlier runs of the service, and the last generation that it has dropped. */
+  /** The entries of earlier runs of the service, and the last generation that the history has dropped. */
   history: { entries: readonly HistoryEntry[]; dropped: number };
   /** The generation that this run of the service begins with. */
   generation: number;
   /** Milliseconds since 1970. */
   now(): number;
-  /** Of the ring; for tests. */
+  /** Limits of the event ring, for tests. */
   most?: RingInput['most'];
 }
 
-/** The beginning or the end of a run of the service. */
+/** Returns the event of the beginning or the end of a run of the service. */
 export function serviceEvent(state: 'started' | 'stopping'): EventBody {
   return { type: 'service', service: { state, version: PRODUCT.version, pid: process.pid } };
 }
 
-/** The events of earlier runs as far as the history has them, and then everything that happens. */
+/** Creates the events: those of earlier runs as far as the history has them, then everything that happens. */
 export function createServiceEvents({ history, generation, now, most = MOST }: ServiceEventsInput): ServiceEvents {
   const ring = createEventRing({ run: randomBytes(4).toString('hex'), dropped: history.dropped, most });
   const listeners = new Set<() => void>();
@@ -51,7 +51,7 @@ export function createServiceEvents({ history, generation, now, most = MOST }: S
 
   function emit(body: EventBody): void {
     if (body.type === 'change') written = body.change.generation;
-    // Of a change that could not be written and was therefore not reported.
+    // The outcome belongs to a change that could not be written and was therefore not reported.
     if (body.type === 'outcome' && body.outcome.generation > written) return;
     ring.add(body, new Date(now()).toISOString());
     for (const listen of listeners) listen();

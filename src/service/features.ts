@@ -26,10 +26,10 @@ import { createPlanner, type Planner } from './planner.ts';
 import { openPortForwards } from './port-forwards.ts';
 import { createWatch, type Watch, type WatchFeed } from './watch/watch.ts';
 
-/** Notices in the status; the events and the log have all of them. */
+/** Notices that the status shows; the events and the log have all of them. */
 const MOST_NOTICES = 50;
 
-/** What a service does besides running the backend. */
+/** The parts of a service beside the backend. */
 export interface Features {
   data: BackendData;
   portForwards: PortForwards;
@@ -43,7 +43,10 @@ export interface Features {
   onStatus(listener: () => void): () => void;
 }
 
-/** Opens snapshots and resets, port forwards, diagnostics, extensions, applies, planner and watch. Throws `ERR_IO` where a file of theirs cannot be read. */
+/**
+ * Opens snapshots and resets, port forwards, diagnostics, extensions, applies, planner and watch. Throws `ERR_IO` if one of their files cannot be
+ * read.
+ */
 export async function openFeatures(
   options: ServiceOptions,
   { places, log, listener, notices }: Home,
@@ -175,7 +178,7 @@ interface Parts {
   log: Log;
 }
 
-/** The extensions of a service, notified of every engine that starts. Throws `ERR_IO`. */
+/** Opens the extensions of a service, and notifies them of every engine that starts. Throws `ERR_IO`. */
 async function serviceExtensions(parts: Parts): Promise<Extensions> {
   const { places, platform, driver, controllers, store, log } = parts;
   const extensions = await openExtensions({

@@ -21,22 +21,22 @@ import type { Recorded } from '../state/desired-store.ts';
 import { type HistoryFile, openHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 
-/** What becomes of a failed write: it is undone, or kept for a reason, as a clause. */
+/** The fate of a failed write: it is undone, or kept for a reason, as a clause. */
 export type Aftermath = 'undone' | { keptBecause: string } | undefined;
 
-/** Records what is desired, and what became of it. */
+/** Records desired states and their outcomes. */
 export interface ServiceHistory {
   /** The highest recorded generation; 0 without one. */
   readonly last: number;
-  /** Changes of port forwards that the last service announced and perhaps did not make, because it was killed. */
+  /** Changes of port forwards that the last service announced but may not have made, because it was killed. */
   readonly unfinished?: { generation: number; forwards: readonly RecordedChange[] };
   /** Records that everything before was removed by a reset: nothing can be rolled back across it. */
   beginAgain(generation: number): Promise<void>;
   /**
-   * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
-   * a change of power and a reset without a snapshot are let through, because stopping and making room must always be possible; a start
-   * that changes nothing else always is. After what is `announced`, `finished` follows. `isStart`: the desktop was off, and the service
-   * starts it. Returns the changes.
+   * Records a write before it takes effect, and returns its changes. `announced` changes are followed by a call of `finished`. `isStart` means that
+   * the desktop was off and the service starts it.
+   * Throws `ERR_IO` if that fails; the write must not happen then. On a full disk, only a change of power and a reset without a snapshot are let
+   * through, because stopping and making room must always be possible; a start that changes nothing else always is.
    */
   writing(
     before: Desired,
@@ -45,28 +45,31 @@ export interface ServiceHistory {
     recorded?: Recorded & { isStart?: boolean },
   ): Promise<RecordedChange[]>;
   /**
-   * Records that the service stops the desktop as it ends, with a generation that no state has. Returns what records the result. Holds up
-   * nothing: neither fails, on a full disk nothing is recorded.
+   * Records that the service stops the desktop as it ends, under a generation that no state has. Returns a function that records the result. Neither
+   * rejects; on a full disk nothing is recorded.
    */
   stopping(generation: number, by: Author): (outcome: Outcome) => Promise<void>;
-  /** The write of this generation is durable, and supersedes what had not been reached and is no longer desired. */
+  /** Marks the write of this generation as durable. It supersedes earlier writes that were not reached and are no longer desired. */
   tookEffect(generation: number): void;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
-  /** Records the end of what a write announced, and why it failed, if it did. */
+  /** Records that the announced steps of a write have ended, with their failure, if any. */
   finished(generation: number, failure?: unknown): void;
-  /** Records that a write destroys data, before it does. Throws `ERR_IO`. */
+  /** Records, in advance, that a write destroys data. Throws `ERR_IO`. */
   lose(generation: number, loss: RecordedLoss): Promise<void>;
   /** Records that a reset failed. */
   failed(generation: number, reason: string): void;
-  /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
+  /**
+   * Calls back with the generation of the oldest entry that is left, 0 without any: at once, and each time entries are dropped. Data bound to older
+   * entries can be removed.
+   */
   onOldest(listener: (generation: number) => void): void;
-  /** All entries, oldest first. Throws `ERR_IO`. */
+  /** Returns all entries, oldest first. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
-  /** What the latest changes took, oldest first. */
+  /** Returns the measured durations of the latest changes, oldest first. */
   measured(): readonly Measurement[];
   /**
-   * Records the outcome of each write as the loop reports it. `ofFailure`: what becomes of a failed write; the outcome of one that is being
+   * Records the outcome of each write as the loop reports it. `ofFailure` returns the fate of a failed write; the outcome of a write that is being
    * undone is left to `conclude`.
    */
   follow(controllers: Pick<Controllers, 'onChange'>, ofFailure?: (generation: number) => Aftermath): void;
@@ -74,14 +77,15 @@ export interface ServiceHistory {
   conclude(generation: number, outcome: Outcome): Promise<void>;
   /** Calls back with every outcome from now on, before it is in the file. */
   onOutcome(listener: (generation: number, outcome: Outcome) => void): void;
-  /** Continues with an entry of an earlier service that has no outcome yet. */
+  /** Continues an entry of an earlier service that has no outcome yet. */
   resume(generation: number): void;
   /**
-   * The same with all of them that are still desired, with the power that this service begins with. One that an apply launched stopped
-   * continues them with the start that follows. What destroys or restores data is not continued by the loop.
+   * Continues all entries of an earlier service that have no outcome and are still desired, with the power that this service begins with. After an
+   * apply that launched the service stopped, they continue with the start that follows. The loop does not continue a write that destroys or restores
+   * data.
    */
   continueLeft(power: Desired['power']): void;
-  /** From now on the loop is no longer believed. */
+  /** Stops recording outcomes that the loop reports. */
   unfollow(): void;
   close(): Promise<void>;
 }
@@ -91,14 +95,14 @@ type Outcome = Omit<RecordedOutcome, 'at'>;
 /** A recorded write without an outcome. */
 interface OpenEntry {
   changes: readonly RecordedChange[];
-  /** It changes what the backend converges to; `outcome` follows. */
+  /** Whether the loop must converge for it; `outcome` follows then. */
   isForLoop: boolean;
-  /** The loop reaches it only after the start that follows. */
+  /** Whether the loop reaches it only after the start that follows. */
   waits?: boolean;
-  /** It only started the desktop. */
+  /** Whether it only started the desktop. */
   isRun?: boolean;
   outcome?: Outcome;
-  /** What it announced is not finished. */
+  /** Whether its announced steps are not finished. */
   hasSteps: boolean;
   failure?: unknown;
 }
@@ -106,13 +110,13 @@ interface OpenEntry {
 interface PendingWrite {
   generation: number;
   changes: readonly RecordedChange[];
-  /** What it leaves of earlier writes that were not reached: all, what it does not change again, or nothing. */
+  /** Which unreached earlier writes it leaves open: all, those that it does not change again, or none. */
   leaves: 'all' | 'others' | 'nothing';
-  /** The desktop is off after it. */
+  /** Whether the desktop is off after it. */
   isOff: boolean;
 }
 
-/** Opens the history of a home, in which `state` is stored, if any is. `power`: what this service was launched with. Throws `ERR_IO`. */
+/** Opens the history of a home, in which `state` is stored, if any. `power` is the power that this service was launched with. Throws `ERR_IO`. */
 export async function openServiceHistory(
   places: Places,
   state: Pick<Desired, 'generation' | 'power'> | undefined,
@@ -138,20 +142,20 @@ export async function openServiceHistory(
   });
 }
 
-/** The entries without an outcome that no later one changed again, oldest first. */
+/** Returns the entries without an outcome that no later one changed again, oldest first. */
 function stillDesired(entries: readonly HistoryEntry[]): HistoryEntry[] {
   const left: HistoryEntry[] = [];
   const later: RecordedChange[] = [];
   for (const entry of entries.toReversed()) {
     if (!entry.outcome && !replaces(later, entry.changes)) left.unshift(entry);
-    // What it destroyed or restored is from another time.
+    // Entries before a loss or a restore no longer describe the data.
     if (entry.loss || entry.by.how === 'restore' || entry.by.how === 'factory reset') break;
     later.push(...entry.changes);
   }
   return left;
 }
 
-/** Whether later changes leave an earlier write without its effect: they set the same again, or turn the desktop off. */
+/** Whether later changes override an earlier write: they change the same fields, or turn the desktop off. */
 function replaces(later: readonly RecordedChange[], earlier: readonly RecordedChange[]): boolean {
   if (later.some(isPowerOff)) return true;
   return later.some(({ path, key }) => earlier.some((change) => change.path === path && change.key === key));
@@ -161,23 +165,23 @@ function isPowerOff({ path, after }: RecordedChange): boolean {
   return path === 'state' && after === 'stopped';
 }
 
-/** What the last service left. */
+/** The records of the last service. */
 interface Earlier {
-  /** Nothing of the backend runs in this service. */
+  /** Whether this service runs no backend. */
   idle?: boolean;
-  /** Its entries without an outcome that are still desired, oldest first. */
+  /** Entries without an outcome that are still desired, oldest first. */
   left?: readonly HistoryEntry[];
-  /** Its newest entry that took effect, and that did more than to start or stop the desktop. */
+  /** The newest entry that took effect and did more than start or stop the desktop. */
   newest?: HistoryEntry;
-  /** The start of the desktop after that, where nothing came later. */
+  /** The start of the desktop after `newest`, if nothing came later. */
   start?: HistoryEntry;
-  /** Its power, where an apply launched this one stopped, to begin from there. */
+  /** The power of the last service, if an apply launched this one stopped. */
   launchedFrom?: Desired['power'];
-  /** What changes took, oldest first. */
+  /** Measured durations of changes, oldest first. */
   measured?: readonly Measurement[];
 }
 
-/** Records in a history that is open. */
+/** Creates the history of a service on an open file. */
 export function serviceHistory(
   file: Omit<HistoryFile, 'initial'>,
   log: Pick<LogFile, 'write'>,
@@ -203,7 +207,7 @@ export function serviceHistory(
     passOn(generation, outcome);
     closing = file
       .close(generation, { ...outcome, at })
-      // An outcome informs; the write itself is recorded.
+      // Only logged: an outcome is informative, and the write itself is recorded.
       .catch((error: unknown) => log.write('warn', 'the outcome of a change was not recorded', { error }));
     return closing;
   }
@@ -223,7 +227,7 @@ export function serviceHistory(
     open.set(generation, { changes, isForLoop: true, hasSteps: unfinished?.generation === generation, ...rest });
   }
 
-  /** A desktop that is off has nothing to converge to but that. */
+  /** A desktop that is off has nothing else to converge to. */
   function endIfStored(generation: number, entry: OpenEntry): void {
     if (!entry.isForLoop || entry.outcome || entry.changes.some(isPowerOff)) return;
     entry.outcome = { result: 'stored' };
@@ -245,7 +249,7 @@ export function serviceHistory(
         changes: [],
       }),
     async writing(before, next, by, { announced, sources, loss, isStart = false } = {}) {
-      // Of an earlier write with this number, which failed.
+      // The pending write is an earlier one with this number, which failed.
       pending = undefined;
       const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
@@ -256,7 +260,7 @@ export function serviceHistory(
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0 && !isOfData) return changes;
       const isWrite = ofBackend.length > 0 || isOfData;
-      // What a return undoes is concluded by itself.
+      // A write that an automatic rollback undoes is concluded separately.
       const isAlone = isWrite && by.continues === undefined && by.how !== 'return';
       const leaves = by.how === 'restore' ? 'nothing' : isAlone ? 'others' : 'all';
       pending = { generation: next.generation, changes, leaves, isOff: idle || next.power === 'stopped' };
@@ -334,7 +338,7 @@ export function serviceHistory(
       passOn = listener;
     },
     resume(generation) {
-      // One that has an outcome may still be proven.
+      // A write with an outcome may still be proven.
       if (open.has(generation) || (newest?.generation === generation && newest.outcome)) return;
       resume(left.find((entry) => entry.generation === generation) ?? { generation, changes: [] });
     },
@@ -372,12 +376,12 @@ function outcomeOf(status: LoopStatus, generation: number): Outcome | undefined 
   return { result: 'failed', ...defined({ reason }), phases };
 }
 
-/** Why a backend failed, as sentences. */
+/** Returns the reasons of a failed backend, as sentences; undefined if it has not failed. */
 export function failureReason({ conditions }: Pick<LoopStatus, 'conditions'>): string | undefined {
   return conditions.find(({ concern }) => concern === 'attention')?.message;
 }
 
-/** The steps of a status, for the history. */
+/** Returns the steps of a status in the form of the history. */
 export function recordedPhases({ phases }: Pick<LoopStatus, 'phases'>): NonNullable<RecordedOutcome['phases']> {
   return phases.map(({ name, ms, outcome }) => ({
     name,

@@ -24,7 +24,7 @@ import { checkDriverName } from './driver.ts';
 import { bindListener, type Listener } from './listener.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
-/** How often a start looks whether the last service has exited, in milliseconds. */
+/** Milliseconds between checks whether the last service has exited. */
 const ENDING_LOOK_MS = 50;
 
 /** The home of this service: locked, logged, and with a port. */
@@ -39,12 +39,12 @@ export interface Home {
   /** Functions that end open event streams. */
   streams: Set<() => void>;
   reset: PendingReset;
-  /** What an earlier service left running may still run. */
+  /** Whether a backend of an earlier service may still be running. */
   adopts: boolean;
   ending: Ending;
   /**
-   * Ends what leads callers here, so that the next service can be started: the lock says "ending", nothing accepts a connection any more,
-   * and the connection file is gone. A failure is reported and does not stop the rest.
+   * Makes room for the next service: the lock says "ending", nothing accepts connections any more, and the connection file is gone. A failure is
+   * reported and does not stop the rest.
    */
   withdraw(onFailure: (what: string, error: unknown) => void): Promise<void>;
   /** Throws when the directories have been moved. */
@@ -62,7 +62,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   requirePrivate(places);
   const adopted = await adoptPlaces(places, { adopt: options.adopt ?? false, now: Date.now() });
   await waitForEnding(places, options);
-  // A backend left by an earlier service still has to be stopped, even if this start fails early.
+  // A backend left by an earlier service must be stopped even if this start fails early.
   const found = await homeService(places);
   const ending: Ending = { backendStopped: found.kind !== 'left' };
   const copied = lockStanding(places.serviceLock) === 'copied';
@@ -112,7 +112,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     },
   ]);
   async function withdraw(onFailure: (what: string, error: unknown) => void): Promise<void> {
-    // First, because whoever finds no listener asks the lock.
+    // First, because a caller that finds no listener checks the lock.
     await lock.update({ ending: true }).catch((error: unknown) => onFailure('lock', error));
     listener.refuse();
     await forget().catch((error: unknown) => onFailure('connection file', error));
@@ -135,7 +135,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
 }
 
 /**
- * Waits for a service of this home that was asked to stop, for the time that a stop may take.
+ * Waits for a service of this home that was asked to stop, as long as a stop may take.
  * @throws RdError `ERR_ALREADY_RUNNING` when it hangs, `ERR_CANCELLED` by the signal.
  */
 async function waitForEnding(places: Places, { clock = steadyClock, signal, say }: ServiceOptions): Promise<void> {
@@ -163,14 +163,14 @@ async function waitForEnding(places: Places, { clock = steadyClock, signal, say 
 interface Ending {
   /** False while the backend may run: the lock is then left behind, so that the next service finds the backend. */
   backendStopped: boolean;
-  /** Who stops the desktop, for the history. */
+  /** Author of the stop, for the history. */
   by?: Author;
-  /** Set once it is open. */
+  /** Set once the integration is open. */
   integration?: FollowingIntegration;
 }
 
 interface FactoryResetRequest {
-  /** Also removes downloads. */
+  /** Whether downloads are removed, too. */
   cache: boolean;
 }
 
@@ -179,11 +179,11 @@ interface PendingReset {
   request(request: FactoryResetRequest): void;
   /** Performs the requested reset, if any. Never throws: the summary lists failures. */
   perform(ending: Ending): Promise<void>;
-  /** Undefined if none was requested, or it has not happened yet. */
+  /** The result; undefined if no reset was requested, or it has not happened yet. */
   summary(): ResetSummary | undefined;
 }
 
-/** Removes nothing while the backend runs, because its records would be lost. */
+/** Creates a reset that removes nothing while the backend runs, because its records would be lost. */
 function createPendingReset(places: Places): PendingReset {
   let requested: FactoryResetRequest | undefined;
   let summary: ResetSummary | undefined;

@@ -10,31 +10,31 @@ import { PRODUCT } from '../product.ts';
 const HOST = '127.0.0.1';
 /** Number of ports to try, starting with the default one. */
 const ATTEMPTS = 50;
-/** Milliseconds: idle connections, a whole request, the head of a request, and how often these limits are checked. */
+/** Timeouts in milliseconds: idle connections, a whole request, the head of a request, and the interval of these checks. */
 const KEEP_ALIVE = 5_000;
 const REQUEST_TIMEOUT = 60_000;
 const LIMITS = { head: 10_000, check: 2_000 };
-/** How long closing waits for pending responses, in milliseconds. */
+/** Milliseconds that closing waits for pending responses. */
 const CLOSE_LIMIT = 5_000;
-/** Each connection takes a file descriptor, which the service also needs for other things. */
+/** Connections at a time: each takes a file descriptor, which the service needs for other things, too. */
 const MAX_CONNECTIONS = 1_000;
 
 export interface Listener {
   server: Server;
   port: number;
   /**
-   * Also listens on a Unix socket, for this user only, until `close`. The directory must already be private.
+   * Listens on a Unix socket, too, for this user only, until `close`. The directory must already be private.
    * @throws the system error.
    */
   listenAt(path: string): Promise<void>;
   /**
-   * Also accepts on a socket that the service manager listens at and passed as a file descriptor, until `close`.
+   * Accepts connections on a socket of the service manager, too, passed as a file descriptor, until `close`.
    * @throws the system error.
    */
   listenOn(descriptor: number): Promise<void>;
   /** Refuses new connections from now on, at every address. Pending responses and open streams go on. Idempotent. */
   refuse(): void;
-  /** As `refuse`, and lets pending responses finish within a limit. */
+  /** Refuses new connections, and lets pending responses finish within a limit. */
   close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export async function bindListener(port?: number, limits = LIMITS): Promise<List
     locals.push(local);
   }
   let refused: Promise<unknown> | undefined;
-  /** Resolves when the last connection is closed. */
+  /** Closes all listeners. Resolves when the last connection is closed. */
   const refuse = () => {
     // A server that never listened calls back with an error, which does not matter.
     refused ??= Promise.all([server, ...locals].map((each) => new Promise((resolve) => each.close(resolve))));

@@ -7,18 +7,18 @@ import Registry from 'prom-client/lib/registry.js';
 import type { Author } from '../plan/history.ts';
 import type { BackendState, LoopStatus } from '../reconcile/contract.ts';
 
-/** What is read when metrics are scraped. */
+/** Values that are read when metrics are scraped. */
 export interface MetricSources {
   status(): LoopStatus;
-  /** Open event streams. */
+  /** Returns the number of open event streams. */
   streams(): number;
   version: string;
   driver: string;
-  /** RFC 3339. */
+  /** Start time in RFC 3339. */
   startedAt: string;
 }
 
-/** Counted from zero, so that the first of its kind shows as an increase. */
+/** Every origin starts at zero, so that its first write shows as an increase. */
 const HOWS: Readonly<Record<Author['how'], true>> = {
   start: true,
   policy: true,
@@ -44,14 +44,14 @@ const BACKEND_STATES: Readonly<Record<BackendState, true>> = {
   DISABLED: true,
 };
 
-/** Seconds. Few, because every route has its own. */
+/** Buckets in seconds. There are few, because every route has its own. */
 const REQUEST_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60];
 const CONVERGENCE_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 /** The metrics of one service; several may live in one process. */
 export type MetricRegistry = ReturnType<typeof createRegistry>;
 
-/** docs/metrics.md lists all of them. */
+/** Creates the registry of all metrics that docs/metrics.md lists. */
 export function createRegistry(sources: MetricSources) {
   const registry = new Registry();
   const registers = [registry];
@@ -131,8 +131,8 @@ export function createRegistry(sources: MetricSources) {
 type Register = (name: string, help: string, value: () => number) => void;
 
 /**
- * Registers the usual metrics of a process, with the names that dashboards know, all read at the scrape. Not those of the library: its
- * observers of garbage collection and of the event loop run on for good, between scrapes as well.
+ * Registers the usual process metrics under the names that dashboards know, all read at the scrape. Those of the library are not used: its observers
+ * of garbage collection and of the event loop keep running between scrapes.
  */
 function processMetrics({
   gauge,

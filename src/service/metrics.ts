@@ -2,28 +2,30 @@ import type { Author } from '../plan/history.ts';
 import type { Controllers, LoopStatus } from '../reconcile/contract.ts';
 import type { MetricRegistry, MetricSources } from './metric-registry.ts';
 
-/** How many records wait until the library is loaded for them: a service that nobody scrapes stays without it for its first minutes. */
+/** Records that wait until the library is loaded, so that a service that nobody scrapes runs its first minutes without it. */
 const MOST_PENDING = 1_000;
 
-/** What the service counts and measures, for `GET /v2/metrics`. */
+/** The counters and measurements behind `GET /v2/metrics`. */
 export interface ServiceMetrics {
-  /** Measures an answered request. `route`: its pattern. */
+  /** Measures an answered request. `route` is its pattern. */
   request(labels: { method: string; route: string; status: string }, ms: number): void;
-  /** All of it in the text format of Prometheus. */
+  /** Returns all metrics in the text format of Prometheus. */
   text(): Promise<string>;
   /** Counts a write of the desired state. */
   wrote(how: Author['how']): void;
-  /** Measures convergence from here on. Returns the function that ends it. */
+  /** Measures convergence from now on. Returns the function that stops it. */
   follow(controllers: Pick<Controllers, 'status' | 'onChange'>): () => void;
 }
 
 interface MetricsInput {
   sources(): MetricSources;
-  /** Milliseconds that only grow. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
 }
 
-/** The library is loaded at the first scrape, so that no start and no idle service pays for it; until then records wait. */
+/**
+ * Creates the metrics. The library is loaded at the first scrape, so that neither a start nor an idle service pays for it; until then records wait.
+ */
 export function createMetrics({ sources, now }: MetricsInput): ServiceMetrics {
   const begun = now();
   let loaded: MetricRegistry | undefined;
@@ -79,25 +81,25 @@ export function createMetrics({ sources, now }: MetricsInput): ServiceMetrics {
   };
 }
 
-/** What led away from convergence: the start of the service, a write of the desired state, or what others did to the backend. */
+/** The cause of a divergence: the start of the service, a write of the desired state, or a change of the backend from outside. */
 type ConvergenceCause = 'start' | 'change' | 'drift';
 
 export type ConvergenceEvent =
-  /** The backend had converged, has been changed from outside, and is being repaired. */
+  /** `drift`: the converged backend has been changed from outside, and is being repaired. */
   { kind: 'drift' } | { kind: 'ended'; cause: ConvergenceCause; result: 'converged' | 'failed'; ms: number };
 
-/** Reads the loop's reports in order. `now`: milliseconds of a clock that only grows. */
+/** Reads the loop's reports in order. `now` is in milliseconds of a monotonic clock. */
 export type ConvergenceWatch = (status: LoopStatus, now: number) => ConvergenceEvent[];
 
-/** @param begun when the service started. */
+/** Creates a watch. @param begun when the service started, in milliseconds of the same clock. */
 export function watchConvergence(generation: number, begun: number): ConvergenceWatch {
   let current = generation;
   let underway: { cause: ConvergenceCause; since: number } | undefined = { cause: 'start', since: begun };
-  /** This generation has converged, and nothing has been found different since. */
+  /** Whether this generation has converged and no difference has been found since. */
   let calm = false;
-  /** Since when an observation is due: only a step tells that something has changed. */
+  /** When an observation became due: only a step shows that something has changed. */
   let doubtful: number | undefined;
-  /** Another operation, such as a snapshot, stops and starts the backend. */
+  /** Whether another operation, such as a snapshot, stops and starts the backend. */
   let held = false;
 
   function end(result: 'converged' | 'failed', now: number): ConvergenceEvent[] {

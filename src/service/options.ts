@@ -11,7 +11,7 @@ export interface ServiceOptions {
   platform: Platform;
   /** The driver to use on the first start. */
   driver?: string;
-  /** `keep`: as when the last service exited; `started` on the first start. */
+  /** `keep` uses the power with which the last service exited; `started` on the first start. */
   power: 'keep' | 'started' | 'stopped';
   /** Keep the backend off while this service runs, without changing the desired power. */
   idle?: boolean;
@@ -21,19 +21,19 @@ export interface ServiceOptions {
   allowHosts: string[];
   /** Partial settings of the current version, applied before anything starts. */
   settings?: JsonObject;
-  /** Initial value of that transient setting; false by default. */
+  /** Initial value of the transient setting `noModalDialogs`; false by default. */
   noModalDialogs?: boolean;
-  /** Locations of deployment profiles and programs that read them, instead of those of the platform. */
+  /** Locations of deployment profiles and the programs that read them; by default those of the platform. */
   policies?: Partial<PolicySources>;
-  /** How long stopping waits for the backend, in milliseconds; a minute by default. */
+  /** Milliseconds that stopping waits for the backend; a minute by default. */
   stopLimitMs?: number;
-  /** Command that starts this tool, for launcher and autostart entry; without it only our own directories are touched. */
+  /** Command that starts this tool, for the launcher and the autostart entry. Without it, only our own directories are touched. */
   self?: readonly string[];
   /** A listening socket that the service manager passed as this file descriptor (sd_listen_fds(3)). */
   inherited?: number;
-  /** Receives what the start waits for, as a sentence. */
+  /** Receives a sentence with the cause of a wait during startup. */
   say?: (text: string) => void;
-  /** Ends that wait. */
+  /** Cancels a wait during startup. */
   signal?: AbortSignal;
   clock?: Clock;
   /** In drop-in mode: take over the directories of the compatible application. */
@@ -43,17 +43,17 @@ export interface ServiceOptions {
 export interface RunningService {
   port: number;
   connection: Connection;
-  /** Resolves when everything has stopped, for whatever reason. */
+  /** Resolves when everything has stopped, for any reason. */
   stopped: Promise<void>;
   /** Stops cluster, engine and machine, then the API. Idempotent; resolves with `stopped`. */
   stop(reason: string): Promise<void>;
-  /** The result of the factory reset at the end; undefined when none was requested. */
+  /** Returns the result of the factory reset at the end; undefined if none was requested. */
   resetSummary(): ResetSummary | undefined;
-  /** False when the backend did not stop, after the service has. */
+  /** Whether the backend stopped; valid once the service has. */
   backendStopped(): boolean;
 }
 
-/** Undoes one step of the start; the name is for the log. */
+/** A step of the start that can be undone; the name is for the log. */
 export type Undo = [what: string, undo: () => Promise<void>];
 
 /** Undoes everything in reverse order. A failure is reported and does not stop the rest. */

@@ -6,19 +6,19 @@ import { lossesOf, NO_SNAPSHOT } from '../plan/losses.ts';
 
 interface SafetySnapshotInput {
   safetySnapshots: Pick<SafetySnapshots, 'impossible' | 'estimate'>;
-  /** Without room, only a change without a plan is made all the same. */
+  /** Origin of the request. `set` goes on without a snapshot if there is no room; other writes are refused. */
   how: PlannedHow;
   clock: Clock;
-  /** The machine is on. */
+  /** Whether the machine is on. */
   isOn: boolean;
-  /** What a stop of the backend interrupts now. */
+  /** Returns the items that a stop of the backend would interrupt now. */
   stopped(): readonly BlastItem[];
 }
 
-/** Milliseconds that a plan waits for the size. */
+/** Milliseconds that a plan waits for the estimated size of the snapshot. */
 const LOOK_MS = 1_000;
 
-/** The plan with the snapshot that comes first where it destroys data, or with the reason why none does. */
+/** Adds to a plan that destroys data the snapshot that precedes it, or a warning with the reason why there is none. */
 export async function withSafetySnapshot(plan: Plan, request: PlanRequest, input: SafetySnapshotInput): Promise<Plan> {
   if (lossesOf(plan).length === 0) return plan;
   const warned = (text: string) => ({ ...plan, warnings: [...plan.warnings, text] });
@@ -35,13 +35,13 @@ export async function withSafetySnapshot(plan: Plan, request: PlanRequest, input
   const stops = estimate?.isLive ? [] : interruptions(plan, input.stopped());
   return {
     ...(noSpace ? warned(`This plan will be refused: ${noSpace.message}. ${noSpace.advice}`) : plan),
-    // What is lost stays last.
+    // Losses stay last.
     blastRadius: [...stops, ...plan.blastRadius],
     snapshot: estimate ? { bytes: estimate.bytes } : {},
   };
 }
 
-/** What only the copy stops: containers and pods that the plan itself would leave running. */
+/** Returns the interruptions of the snapshot alone: containers and pods that the plan itself would leave running. */
 function interruptions({ blastRadius }: Plan, stopped: readonly BlastItem[]): BlastItem[] {
   const firstClause = ({ what }: BlastItem) => what.split(/; |:/)[0];
   const known = blastRadius.map(firstClause);

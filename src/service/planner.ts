@@ -31,39 +31,42 @@ import type { Applies, ReservedSteps } from './applies.ts';
 import { withSafetySnapshot } from './plan-safety-snapshot.ts';
 import type { Foresight } from './watch/foresight.ts';
 
-/** See `PlanInput`. */
+/** Observed facts for a plan, with the meaning that they have in `PlanInput`. */
 interface Observation {
   outdated?: string;
   userFiles?: UserFileFacts;
 }
 
-/** Who is to carry a plan out. */
+/** The author of the write that a plan prepares. */
 interface PlannedWriter {
   by: Author;
-  /** Name of the kept profile that it updates. */
+  /** Name of the kept profile that the write updates. */
   kept?: string;
 }
 
 /** Plans desired states and carries them out. */
 export interface Planner {
-  /** Warnings that need only the request. They are kept, and a plan of it finds them. */
+  /** Returns the warnings that need only the request. They are cached for the plan of the same request. */
   warnings(request: PlanRequest): readonly string[];
   /**
-   * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+   * Returns the request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
    * @throws RdError `ERR_SETTINGS_INVALID` with every problem.
    */
   check<R extends PlanRequest>(request: R): R;
-  /** What a checked request changes now. `outdated`, `userFiles`: see `PlanInput`. */
+  /** Plans a checked request against the current state. */
   plan(request: PartialRequest, observation?: Observation): Plan;
-  /** The same, with what it would make differ from kept profiles. For an apply, what they would set back at once is blocked. */
+  /**
+   * Plans a request for `writer`, with the differences from kept profiles that it would cause. For an apply, changes that a kept profile would revert
+   * at once are blocked.
+   */
   planFor(request: PlanRequest, writer: PlannedWriter, observation?: Observation): Plan;
-  /** The plan of a checked request with the snapshot that comes before a loss of data. */
+  /** Adds to the plan of a checked request the snapshot that precedes a loss of data. */
   withSafetySnapshot(plan: Plan, request: PlanRequest, how: PlannedHow): Promise<Plan>;
-  /** What plans are compared with now. */
+  /** Returns the current state that plans are compared with. */
   live(): LiveState;
   /**
-   * Writes settings, blocks and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
-   * is made first, unless the request declines it; `signal` cancels it. `onFailure`: what happens if the backend fails because of it.
+   * Writes settings, blocks and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot is made first,
+   * unless the request declines it; `signal` cancels it. `onFailure` decides whether the write is undone if the backend fails because of it.
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
    *   running, `ERR_SETTINGS_INVALID`, `ERR_NO_SPACE` or `ERR_SNAPSHOT` without a snapshot, `ERR_CANCELLED` by the signal, or the error of a
    *   blocked change. Nothing was changed then.
@@ -81,7 +84,7 @@ export interface Planner {
 interface PlannerInput extends Omit<UpdateContext, 'locks' | 'locksFirst'> {
   store: DesiredStore;
   controllers: Pick<Controllers, 'observed' | 'status'>;
-  /** The backend stays off while this service runs, whatever the desired power. */
+  /** Whether the backend stays off while this service runs, whatever the desired power. */
   idle: boolean;
   portForwards: Pick<PortForwards, 'list'>;
   applies: Pick<Applies, 'reserve'>;
@@ -93,12 +96,12 @@ interface PlannerInput extends Omit<UpdateContext, 'locks' | 'locksFirst'> {
   home: string;
   /** The source of the locked profile. */
   lockedBy?: string;
-  /** What earlier changes took here, oldest first. */
+  /** Returns the measured durations of earlier changes, oldest first. */
   measured(): readonly Measurement[];
   foresee: Foresight;
 }
 
-/** Plans desired states for the API and for other parts of the service, and carries them out. */
+/** Creates the planner of the API and of other parts of the service. */
 export function createPlanner(input: PlannerInput): Planner {
   const { store, driver, controllers, portForwards, applies, counters, safetySnapshots, log, lockedBy, home } = input;
 
@@ -125,7 +128,7 @@ export function createPlanner(input: PlannerInput): Planner {
     });
   }
 
-  /** The plan of `planFrom`, with what kept profiles would make of it. */
+  /** Plans with `planFrom`, and adds the differences from kept profiles. */
   function planFor(
     desired: Desired,
     request: PartialRequest,
@@ -154,7 +157,7 @@ export function createPlanner(input: PlannerInput): Planner {
     const sent: ApplyReply['sent'] = [];
     if ((['settings', ...BLOCK_NAMES] as const).some((name) => next[name] !== desired[name])) sent.push('settings');
     if (next.power !== desired.power) sent.push('power');
-    // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
+    // Nothing differs, but an earlier attempt failed for good, and its cause may be gone.
     const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
     if (sent.length === 0 && gaveUp) sent.push('retry');
     const uncovered = request.snapshot === false ? 'it was declined' : safetySnapshots.impossible;
@@ -211,7 +214,7 @@ export function createPlanner(input: PlannerInput): Planner {
         const write = async (snapshot: string) => ({
           snapshot,
           ...(await store.write(({ desired }) => {
-            // What the plan costs is not judged again, because the backend may have been stopped for the snapshot.
+            // The costs are not compared again, because the backend may have been stopped for the snapshot.
             if (desired.generation !== plan.generation) throw stale();
             return { ...writeOf(decision), ...origin, onFailure, loss: { items, snapshot } };
           })),
@@ -233,13 +236,13 @@ export function createPlanner(input: PlannerInput): Planner {
   };
 }
 
-/** What an agreed plan writes. */
+/** The write of an approved plan. */
 interface Decision extends Pick<WriteResult<unknown>, 'next' | 'announced'> {
   plan: Plan;
   sent: ApplyReply['sent'];
-  /** What it destroys. */
+  /** The data that it destroys. */
   items: string[];
-  /** Why no snapshot is made of that. */
+  /** Why no snapshot precedes that loss. */
   uncovered?: string;
 }
 
@@ -277,7 +280,7 @@ function liveState({ store, portForwards }: PlannerInput): LiveState {
   };
 }
 
-/** @throws RdError as `validateRequest`. */
+/** Validates a request and returns its canonical form. @throws RdError `ERR_SETTINGS_INVALID` with every problem. */
 function validate<R extends PlanRequest>(
   body: R,
   current: Settings,

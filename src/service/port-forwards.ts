@@ -19,8 +19,8 @@ interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice' | '
 }
 
 /**
- * The port forwards of this home; completes what a killed service had announced. The file is in the state directory, because forwards belong
- * to this machine, not to the settings. Throws `ERR_IO`.
+ * Opens the port forwards of this home, and completes changes that a killed service had announced. The file is in the state directory, because
+ * forwards belong to this machine, not to the settings. Throws `ERR_IO`.
  */
 export async function openPortForwards({
   places,
@@ -50,7 +50,7 @@ export async function openPortForwards({
     if (failure) rest.log('warn', 'port forwards of the last service could not be completed', { error: failure });
     history.finished(generation, failure);
   };
-  // Those of an apply that may still be undone follow once the backend has converged.
+  // The forwards of an apply that may still be undone follow once the backend has converged.
   if (transactions.report()?.generation !== generation) await finish();
   else
     void transactions.wasRolledBack(generation, new AbortController().signal).then((wasRolledBack) => {
@@ -59,7 +59,7 @@ export async function openPortForwards({
   return portForwards;
 }
 
-/** Host ports that are given up come first. */
+/** Completes changes; host ports that are given up come first. */
 async function complete(portForwards: PortForwards, changes: readonly RecordedChange[]): Promise<void> {
   const taken = new Set(changes.map(({ after }) => after));
   for (const { key = '', before } of changes) {

@@ -1,4 +1,4 @@
-// The entry of this library also loads what this service never uses, an OpenTelemetry client above all: 17 ms and 5 MB instead of 3 ms and
+// The main entry of this library also loads parts that this service never uses, an OpenTelemetry client above all: 17 ms and 5 MB instead of 3 ms and
 // half a megabyte.
 declare module 'prom-client/lib/counter.js' {
   import { Counter } from 'prom-client';

@@ -25,9 +25,9 @@ import { openDriver } from './driver.ts';
 export interface StopLeftOptions {
   env: Environment;
   platform: Platform;
-  /** Cancels the attempt; whatever has not stopped by then keeps running. */
+  /** Cancels the attempt; everything that has not stopped by then keeps running. */
   signal: AbortSignal;
-  /** Command that starts this tool; without it only our own directories are touched. */
+  /** Command that starts this tool. Without it, only our own directories are touched. */
   self?: readonly string[];
   /** Limit for stopping the backend in milliseconds; a minute by default. */
   limitMs?: number;
@@ -58,14 +58,14 @@ export async function stopLeft({
     await removeServiceSocket(places);
     await lock.release();
   } finally {
-    // No effect after a release.
+    // Without effect after a release.
     await lock.leave();
   }
 
   async function stopBackend(name: string): Promise<void> {
     const log = await openLog(places.logs, 'info', () => undefined);
     try {
-      // The backend belongs to the recorded driver, whichever one a new service would use.
+      // The backend belongs to the recorded driver, even if a new service would use another one.
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, { driver: name }, places, log);
       await stopDriver(driver, log).finally(() => driver.release?.());
       const { simulated } = driver;
@@ -97,7 +97,7 @@ export async function stopLeft({
     const status = await settleAndClose(controllers, limit, limitMs);
     if (status.backendState === 'STOPPED') return;
     if (driver.simulated && status.conditions.some(({ reason }) => reason === 'ObservationFailed')) {
-      // Its file is damaged, and nothing real runs.
+      // The simulation's file is damaged, and nothing real runs.
       log.write('warn', 'the simulation was not stopped', { reason: failureOf(status) });
       return;
     }

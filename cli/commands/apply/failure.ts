@@ -10,7 +10,7 @@ import type { Places } from '../../../src/state/places.ts';
 import { plainText } from '../../views/text.ts';
 
 const TAIL_BYTES = 16 * 1024;
-/** Log level of a warning. */
+/** Pino's level of a warning. */
 const WARNING = 40;
 
 /** Adds the most useful log line and the rollback command to a failed convergence. Other errors pass through. */
@@ -24,9 +24,9 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
     (status) => [status.engine.name, status.transaction?.state] as const,
     () => [],
   );
-  // The engine of today is not the one that failed.
+  // The current engine is not the one that failed.
   if (outcome === 'returned') throw error;
-  // More detailed than ours.
+  // The engine's log, which is more detailed than ours, comes first.
   const ofEngine = engine === undefined ? undefined : `${ENGINE_PROGRAMS[engine]}.log`;
   const details = [...error.details];
   for (const name of [ofEngine, SERVICE_LOG]) {
@@ -45,14 +45,14 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
   });
 }
 
-/** A rollback may be rejected: a disk that has grown never shrinks. */
+/** Returns advice for a rollback, which may be rejected: a disk that has grown never shrinks. */
 async function rollbackAdvice(client: PlanClient, history: ServiceClient['history']): Promise<string> {
   try {
     const { lastChange, rollbackRequest, sinceReset } = await import('../../../src/client/history.ts');
     const entries = sinceReset(await history());
     await client.plan(rollbackRequest(entries, lastChange(entries).to).request);
   } catch (error) {
-    // No other failure here means that the rollback would be rejected.
+    // No other failure means that the rollback would be rejected.
     if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {
       const why = error.details.join('; ') || error.message;
       return `The previous state cannot be restored (${why}). Fix the profile and apply it again.`;
@@ -74,7 +74,7 @@ export async function withServiceExit(
   where: Places,
   sent: boolean,
 ): Promise<never> {
-  // Of another application, no process is known.
+  // The process of another application is unknown.
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || status.pid === 0) throw error;
   const { processTable } = await import('../../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
@@ -94,7 +94,7 @@ export async function withServiceExit(
   );
 }
 
-/** The last warning or error in the service's log; later lines do not explain it. */
+/** Returns the last warning or error in the service's log; later lines do not explain it. */
 function lastWarning(lines: readonly string[]): string | undefined {
   for (const line of lines.toReversed()) {
     const record = parseLine(line);
@@ -104,7 +104,7 @@ function lastWarning(lines: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The first line of a tail may be truncated. */
+/** Parses a line of the log. The first one of a tail may be truncated. */
 function parseLine(line: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(line);

@@ -12,8 +12,8 @@ import type { Io } from '../../command.ts';
 import { nextDriver } from '../plan/next-driver.ts';
 
 /**
- * The shell files and the autostart entry that a service changes by starting, before anything is planned; the plan of a service that runs has them no more. Empty
- * where the service will refuse to start or to use what is stored, because then it says so itself.
+ * Returns the shell files and the autostart entry that a service changes by starting, before anything is planned; the plan of a running service no
+ * longer lists them. Empty if the service will refuse to start or to use the stored settings, which it then reports itself.
  */
 export async function filesAtStart(io: Io, flag: string | undefined): Promise<FilesAtStart> {
   const targets = hostTargets(io);
@@ -35,7 +35,7 @@ export async function filesAtStart(io: Io, flag: string | undefined): Promise<Fi
   });
 }
 
-/** What the start of a service does to the user's files, and the line for a login shell that it does not set up. */
+/** Effects of a service's start on the user's files, and the line for a login shell that it does not set up. */
 export interface FilesAtStart {
   files: UserFileChange[];
   advice?: string;
@@ -57,11 +57,14 @@ interface StartRequest {
   driver: string | undefined;
   /** Partial settings that take effect before anything starts. */
   settings: JsonObject;
-  /** Take over Rancher Desktop's directories, in drop-in mode. */
+  /** Whether to take over Rancher Desktop's directories, in drop-in mode. */
   adopt: boolean;
 }
 
-/** All files of the user that `rdctl start` changes, until its backend runs. Empty as `filesAtStart`. */
+/**
+ * Returns all files of the user that `rdctl start` changes, until its backend runs. Empty if the service will refuse to start or to use the stored
+ * settings.
+ */
 export async function filesOfStart(io: Io, { driver, settings, adopt }: StartRequest): Promise<FilesAtStart> {
   const targets = hostTargets(io);
   if ('offBecause' in targets) return NONE;
@@ -93,7 +96,7 @@ async function unlessRefused(files: () => Promise<FilesAtStart>): Promise<FilesA
   });
 }
 
-/** Gives back what the start of a service has changed in these files, which it was about to change. Files that cannot be changed stay. */
+/** Reverts the announced changes that the start of a service made to these files. Files that cannot be changed stay. */
 export async function giveBackFiles(io: Io, files: readonly UserFileChange[]): Promise<void> {
   const targets = hostTargets(io);
   if ('offBecause' in targets) return;

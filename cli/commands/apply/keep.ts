@@ -11,19 +11,19 @@ import { readKept } from '../../../src/state/kept-file.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { usage } from '../../arguments/values.ts';
 
-/** What `--keep` and `--now` ask for. */
+/** The values of `--keep` and `--now`. */
 export interface KeepChoice {
   keep: boolean;
   now: boolean;
 }
 
-/** How a profile is kept, if it is. */
+/** Options for keeping a profile. */
 export interface Keepable {
   desired: DesiredDocument;
   cwd: string;
 }
 
-/** What the service is asked to keep; undefined where it is not to keep the profile. Throws `ERR_USAGE`, `ERR_PROFILE_INVALID`. */
+/** Returns the request to keep the profile; undefined if the service is not to keep it. Throws `ERR_USAGE`, `ERR_PROFILE_INVALID`. */
 export function keepRequest(
   keepable: Keepable | undefined,
   { keep, now }: KeepChoice,
@@ -47,7 +47,7 @@ export function keepRequest(
   };
 }
 
-/** Refuses what can be known before a service is looked for. Throws `ERR_USAGE` and `ERR_IO`. */
+/** Checks the flags before a service is looked for. Throws `ERR_USAGE` and `ERR_IO`. */
 export async function checkKeep(
   keepable: Keepable | undefined,
   { keep, now }: KeepChoice,
@@ -67,7 +67,7 @@ export async function checkKeep(
   );
 }
 
-/** A rule for a field that the profile does not mention has no effect, and is a mistake. Throws `ERR_PROFILE_INVALID`. */
+/** Throws `ERR_PROFILE_INVALID` for a rule about a field that the profile does not mention: it has no effect, so it is a mistake. */
 function refuseUnmentioned(desired: DesiredDocument): void {
   const { watch, locate } = desired;
   const mentioned = mentionedPaths(desired);
@@ -83,7 +83,7 @@ function refuseUnmentioned(desired: DesiredDocument): void {
   });
 }
 
-/** Settings, fields of blocks, `state` and `portForwards`. */
+/** Returns the mentioned settings, fields of blocks, `state` and `portForwards`. */
 function mentionedPaths({ request, portForwards, prunePortForwards }: DesiredDocument): string[] {
   const { state, prune } = request;
   return [
@@ -94,7 +94,7 @@ function mentionedPaths({ request, portForwards, prunePortForwards }: DesiredDoc
   ].filter((path) => path !== 'version');
 }
 
-/** Where the documents mention each field, by path; for a map also by entry. */
+/** Returns the place where the documents mention each field, by path; for a map, each entry as well. */
 function placesOf(desired: DesiredDocument, cwd: string): Record<string, string> {
   const { request, locate } = desired;
   const places: Record<string, string> = {};

@@ -18,11 +18,11 @@ interface StartRequest extends Skips {
   request: PlanRequest;
   driver: string | undefined;
   how: PlannedHow;
-  /** Of the profile. */
+  /** Name of the profile. */
   name: string | undefined;
 }
 
-/** What says that the request is wrong; other errors are for the service to judge, which repairs some of their causes. */
+/** Errors of an invalid request. Others are left to the service, which repairs some of their causes. */
 const REFUSALS: readonly ErrorCode[] = [
   'ERR_SETTING_LOCKED',
   'ERR_SETTING_UNSUPPORTED',
@@ -31,8 +31,8 @@ const REFUSALS: readonly ErrorCode[] = [
 ];
 
 /**
- * Refuses what the service would refuse, before one is started for it: its start records a driver and changes files of the user. Throws
- * one of `REFUSALS`. Without a driver that can run, the start says so itself.
+ * Refuses a request that the service would refuse, before one is started for it: its start records a driver and changes files of the user. Throws one
+ * of `REFUSALS`. Without a driver that can run, the start reports that itself.
  */
 export async function refuseAtStart({ request, driver, how, name, ...skips }: StartRequest, io: Io): Promise<void> {
   const where = homeOf(io);

@@ -14,8 +14,8 @@ import type { RequestedState } from './service.ts';
 type Rollback = RequestedState & { asked: ReturnType<typeof rollbackRequest> };
 
 /**
- * The state before every change after a generation; without one, before the last change. The history is that of the running service, or
- * else of this home. Throws `ERR_NOT_FOUND` where it has no such generation, `ERR_WRONG_TARGET` for another application.
+ * Returns the state before every change after a generation; by default, before the last change. The history is that of the running service, or else
+ * of this home. Throws `ERR_NOT_FOUND` if it has no such generation, `ERR_WRONG_TARGET` for another application.
  */
 export async function rollbackState(word: string | undefined, caller: Caller, view: View): Promise<Rollback> {
   const service = await runningService(caller);
@@ -40,7 +40,7 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
   return { asked, isRollback: true, home: service?.status.home ?? home, author: async () => ({ to }) };
 }
 
-/** Which change goes, and which are gone already. */
+/** Describes the change that is undone, and those that are undone already. */
 function undoneText({ change, rolledBack }: LastChange): string {
   const gone = rolledBack.map(({ generation }) => generation);
   const skipped = gone.length === 0 ? '' : ` Generation ${gone.join(', ')} failed and is undone already.`;
@@ -48,7 +48,7 @@ function undoneText({ change, rolledBack }: LastChange): string {
   return `Undoing generation ${change.generation} (${authorText(change)}, ${timeText(change.at)})${failed}: ${changesBrief(change)}.${skipped}`;
 }
 
-/** What undoing a rollback makes again, as a warning. */
+/** Warns about a failed change that undoing a rollback makes again. */
 function failedText(entry: HistoryEntry): string {
   const why = entry.outcome?.reason === undefined ? '' : ` (${entry.outcome.reason.replace(/\.$/, '')})`;
   return `Undoing a rollback makes generation ${entry.generation} again, which failed${why}: ${changesBrief(entry)}.`;
@@ -72,7 +72,7 @@ async function historyOf(service: Service | undefined, historyFile: string): Pro
   );
 }
 
-/** A generation whose later changes are all known. */
+/** Returns the generation if all later changes are known; throws otherwise. */
 function targetIn(entries: readonly HistoryEntry[], generation: number): number {
   const [first] = entries;
   // The state before the first recorded change is known, too.

@@ -17,10 +17,10 @@ import { type ApplyOptions, endIdle, type Found, serviceFor, withdraw } from './
 
 const NOT_KEPT: KeepChoice = { keep: false, now: false };
 
-/** How long an apply waits by default, in milliseconds. */
+/** Milliseconds that an apply waits by default. */
 const APPLY_TIMEOUT_MS = 10 * 60_000;
 
-/** Flags of the commands that carry out a plan: what a person agrees to, what is left out, and the wait. */
+/** Flags of the commands that carry out a plan: consent, exclusions, and the wait. */
 export const RUN_FLAGS = {
   allow: ALLOW_FLAG,
   'allow-reset': { type: 'boolean', summary: 'Consent to all data loss that the plan lists' },
@@ -37,7 +37,7 @@ export const RUN_FLAGS = {
   },
 } as const satisfies FlagTable;
 
-/** What `RUN_FLAGS` say. */
+/** Returns the options that `RUN_FLAGS` set. */
 export function runOptions(
   flags: Invocation<typeof RUN_FLAGS>['flags'],
 ): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'snapshot' | 'skipLocked' | 'wait' | 'start' | 'onFailure'> {
@@ -92,7 +92,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
 
 interface Timing {
   leftMs(): number;
-  /** Milliseconds spent at the prompt, excluded from the service's time. */
+  /** Receives the milliseconds spent at the prompt, which are excluded from the service's time. */
   decided(ms: number): void;
 }
 
@@ -111,7 +111,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
   let sent = false;
   let agreedToStop = false;
-  /** It is being asked to write; until it answers, nobody knows whether it has. */
+  /** True while the service is being asked to write: until it answers, nobody knows whether it has. */
   let asks = false;
   const input: ApplyInput = {
     // Leave time for the steps after the plan.
@@ -179,7 +179,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   view.applied(outcome);
 }
 
-/** Answers after which nothing has been written. */
+/** Errors after which nothing has been written. */
 const REFUSALS: readonly ErrorCode[] = [
   'ERR_SETTING_LOCKED',
   'ERR_SETTING_UNSUPPORTED',
@@ -194,7 +194,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof RdError && REFUSALS.includes(error.code);
 }
 
-/** The requested power state. A plan for another target is rejected before a service is started or anything is recorded. */
+/** Returns the requested power state. A plan for another target is rejected before a service is started or anything is recorded. */
 async function requestedPower(
   { wanted, caller, where }: ApplyOptions,
   leftMs: () => number,

@@ -19,26 +19,26 @@ import type { Caller, Io } from '../../command.ts';
 import type { View } from '../../views/view.ts';
 import type { Keepable, KeepChoice } from './keep.ts';
 
-/** The requested state. */
+/** The requested state and forwards. */
 interface Asked {
   request: PlanRequest;
-  /** Absent for a rollback of another application, where they cannot be listed. */
+  /** Port forwards; absent for a rollback of another application, where they cannot be listed. */
   portForwards?: WantedForwards;
 }
 
-/** The state to apply. With `saved`, exactly that plan or nothing. */
+/** The state to apply. With `saved`, exactly that plan is applied, or nothing. */
 export interface RequestedState {
   asked: Asked;
   saved?: SavedPlan;
-  /** This is a rollback: a setting that is no longer supported must not block the others. */
+  /** Whether this is a rollback: a setting that is no longer supported must not block the others. */
   isRollback?: boolean;
-  /** The `home` of the target whose earlier state this is. */
+  /** The `home` of the target that had this state before. */
   home?: string | undefined;
-  /** What the history says of this write. */
+  /** Returns the author of this write for the history. */
   author?: NonNullable<ApplyInput['author']>;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
-  /** The profile whose values are applied, for what it takes over from others; absent for what takes nothing over. */
+  /** The profile whose values are applied, to report the fields that it takes over from others; absent if it takes none over. */
   profile?: { files: readonly string[]; profile?: string };
   /** A profile that a service can keep. */
   keepable?: Keepable;
@@ -50,45 +50,45 @@ export interface ApplyOptions {
   view: View;
   where: Places;
   timeoutMs: number;
-  /** Consent given on the command line. */
+  /** Consent from the command line. */
   allowed: Allowed;
-  /** Make a snapshot before data is destroyed. */
+  /** Whether to make a snapshot before data is destroyed. */
   snapshot: boolean;
   skipLocked: boolean;
   skipUnsupported: boolean;
   wait: boolean;
   onFailure: OnFailure;
-  /** Start a service if none is running. */
+  /** Whether to start a service if none is running. */
   start: boolean;
   driver?: string;
-  /** `--target`: the other application to change. */
+  /** The value of `--target`: the other application to change. */
   target?: string;
-  /** Neither by default. */
+  /** The values of `--keep` and `--now`; neither by default. */
   choice?: KeepChoice;
   /** Called with the service before anything is planned. */
   onService?(client: EventClient): Promise<void>;
 }
 
-/** A service, and how this apply started it. */
+/** A service, and the way in which this apply started it. */
 export interface Found extends Service {
   started?: true;
-  /** The last service was killed rather than stopped; also set when this one is refused. */
+  /** Whether the last service was killed rather than stopped; also set when this one is refused. */
   wasCut?: boolean;
-  /** The last service was not stopped cleanly. */
+  /** Whether the last service was not stopped cleanly. */
   again?: boolean;
-  /** Its backend stays off; the process ends with this apply. */
+  /** The process of a service whose backend stays off, and which ends with this apply. */
   idle?: { pid: number };
-  /** Nothing but this apply wants it to run. */
+  /** The process of a service that only this apply needs. */
   onlyForThis?: { pid: number };
-  /** Files of the user that its start has changed. */
+  /** Files of the user that the start of the service has changed. */
   files?: readonly UserFileChange[];
-  /** Something was sent to it, or may have been. */
+  /** Whether something was sent to the service, or may have been. */
   isTouched?: boolean;
-  /** What its start has recorded is taken back with it. */
+  /** Reverts the records of the service's start, after it has ended. */
   takeBack?(): Promise<void>;
 }
 
-/** The running service, or one that is started for this apply; nothing is started for a request that it would refuse. */
+/** Returns the running service, or starts one for this apply; starts none for a request that it would refuse. */
 export async function serviceFor(
   options: ApplyOptions,
   state: PlanRequest['state'],
@@ -143,7 +143,7 @@ export async function serviceFor(
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
-  // A service that another command started is not this one's to end.
+  // This apply must not end a service that another command started.
   const own = pid === undefined ? undefined : { pid };
   if (first.idle) return { client, status, files, ...(own ? { idle: own, takeBack } : {}) };
   const isOnlyForThis = own !== undefined && !shouldRun && !mayRun(home);
@@ -153,8 +153,8 @@ export async function serviceFor(
 }
 
 /**
- * A service started for a profile with a power state begins stopped, so that it does not start what the settings then
- * restart. A backend left running by an earlier service stays up, and a saved plan assumes the power as it is. A
+ * Returns the power with which a service starts for this apply. For a profile with a power state it begins stopped, so that it does not start a
+ * backend that the settings then restart. A backend left running by an earlier service stays up, and a saved plan assumes the power as it is. A
  * profile that leaves power alone starts nothing that was stopped.
  */
 function firstStart(
@@ -166,8 +166,8 @@ function firstStart(
 }
 
 /**
- * What the start of a service is about to record. Returns what takes it back after that service has ended: driver and settings of a home
- * that had none, and the power, which a launch for an apply changes.
+ * Notes the records that the start of a service is about to change. Returns a function that reverts them after that service has ended: driver and
+ * settings of a home that had none, and the power, which a launch for an apply changes.
  */
 async function startRecord(where: Places): Promise<() => Promise<void>> {
   const [{ loadState, saveState }, { tryLock }, { isThere }] = await Promise.all([
@@ -178,7 +178,7 @@ async function startRecord(where: Places): Promise<() => Promise<void>> {
   const before = await loadState(where.stateFile);
   const hadSettings = await isThere(where.settingsFile);
   return async () => {
-    // Another service that has started meanwhile goes on with what is recorded.
+    // Another service that has started meanwhile continues with the records.
     const outcome = await tryLock(where.serviceLock);
     if ('holder' in outcome) return;
     try {
@@ -195,7 +195,7 @@ async function startRecord(where: Places): Promise<() => Promise<void>> {
   };
 }
 
-/** Undoes what a refused apply has done by starting a service. */
+/** Undoes the start of a service by a refused apply. */
 export async function withdraw({ client, files = [], ...service }: Found, io: Io): Promise<void> {
   if (service.wasCut) await client.setBackendState('STARTED').catch(() => undefined);
   const { onlyForThis } = service;

@@ -14,11 +14,11 @@ import type { Io } from '../../command.ts';
 import { downloadProgress } from '../../views/progress.ts';
 import { count, plainText } from '../../views/text.ts';
 
-/** A copy takes as long as it takes. */
+/** Milliseconds that a copy may take, which no copy exceeds. */
 const LIMIT_MS = 7 * 24 * 3_600_000;
-/** Short copies show no progress. */
+/** Milliseconds after which a copy shows progress. */
 const QUIET_MS = 1_000;
-/** Exit status of the scripts below for a refusal, and of ssh when there is no connection. */
+/** Exit status of the scripts for a refusal, and of ssh when there is no connection. */
 const REFUSED = 3;
 const NO_CONNECTION = 255;
 const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
@@ -28,7 +28,7 @@ const REFUSE = `set -eu
 refuse() { printf '%s\\n' "$*" >&2; exit ${REFUSED}; }
 `;
 
-/** `$1`: a path. Prints what is there: `directory`, or `file MODE SIZE TIME`. */
+/** Prints the kind of path `$1`: `directory`, or `file MODE SIZE TIME`. */
 const LOOK_SCRIPT = `${REFUSE}if [ -d "$1" ]; then echo directory
 elif [ -f "$1" ]; then exec stat -L -c 'file %a %s %Y' -- "$1"
 elif [ -e "$1" ]; then refuse "$1 in the machine is neither a file nor a directory"
@@ -36,7 +36,7 @@ else refuse "there is no $1 in the machine"
 fi
 `;
 
-/** `$1`: DST, `$2`: the name within a directory; empty for none. Sets `to`. */
+/** Sets `to` to the destination, from path `$1` and the name `$2` within a directory, which may be empty. */
 const TARGET = `${REFUSE}to=$1
 if [ -d "$to" ]; then
   if [ -n "$2" ]; then to=\${to%/}/$2; fi
@@ -47,7 +47,7 @@ parent=$(dirname -- "$to")
 [ -d "$parent" ] || refuse "there is no directory $parent in the machine"
 `;
 
-/** Also `$3`: mode, `$4`: size, `$5`: time. Replaces a file only with a complete one. */
+/** Writes stdin to a file: `$1` path, `$2` name within a directory, `$3` mode, `$4` size, `$5` time. Replaces a file only with a complete one. */
 const PUT_FILE_SCRIPT = `${TARGET}[ ! -d "$to" ] || refuse "$to in the machine is a directory"
 if [ -e "$to" ]; then
   to=$(readlink -f -- "$to")
@@ -64,7 +64,7 @@ mv -f -- "$new" "$to"
 trap - EXIT
 `;
 
-/** What was there keeps its owner and mode. */
+/** Unpacks stdin to a directory: `$1` path, `$2` name within a directory. An existing directory keeps its owner and mode. */
 const PUT_DIRECTORY_SCRIPT = `${TARGET}keep=
 if [ -d "$to" ]; then keep=--no-overwrite-dir
 elif [ -e "$to" ]; then refuse "$to in the machine is not a directory"
@@ -73,7 +73,10 @@ fi
 exec tar -xf - -C "$to" --no-same-owner $keep
 `;
 
-/** @throws RdError `ERR_IO` where a path does not fit, `ERR_NOT_READY` without a connection, `ERR_CANCELLED`. */
+/**
+ * Copies a path of this computer into the machine. @throws RdError `ERR_IO` if a path does not fit, `ERR_NOT_READY` without a connection,
+ * `ERR_CANCELLED`.
+ */
 export async function upload(from: string, to: string, access: MachineAccess, io: Io): Promise<void> {
   const source = resolve(io.cwd, from);
   const facts = await stat(source).catch((cause: unknown) => {
@@ -87,13 +90,16 @@ export async function upload(from: string, to: string, access: MachineAccess, io
   }
   if (!facts.isFile()) throw new RdError('ERR_IO', `${from} is neither a file nor a directory`);
   const { mode, size, mtimeMs } = facts;
-  // Exactly this much, of a file that grows meanwhile.
+  // Exactly the announced size, even if the file grows meanwhile.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(source, { end: size - 1 });
   const words = [(mode & PERMISSIONS).toString(8), String(size), String(Math.floor(mtimeMs / 1000))];
   await inMachine(access, [PUT_FILE_SCRIPT, ...target, ...words], io, { inputStream: withProgress(bytes, io, size) });
 }
 
-/** @throws RdError as `upload`. */
+/**
+ * Copies a path of the machine to this computer. @throws RdError `ERR_IO` if a path does not fit, `ERR_NOT_READY` without a connection,
+ * `ERR_CANCELLED`.
+ */
 export async function download(from: string, to: string, access: MachineAccess, io: Io): Promise<void> {
   const source = pathThere(from);
   const { stdout } = await inMachine(access, [LOOK_SCRIPT, source], io);
@@ -143,7 +149,7 @@ interface Target {
   exists: boolean;
 }
 
-/** Where a copy of this name goes on this computer. */
+/** Returns the destination of a copy of this name on this computer. */
 async function targetHere(to: string, name: string, isDirectory: boolean, io: Io): Promise<Target> {
   const wanted = resolve(io.cwd, to);
   const facts = await kindOf(wanted);
@@ -172,13 +178,13 @@ async function kindOf(path: string): Promise<'file' | 'directory' | 'other' | 'n
   }
 }
 
-/** Never an option of a program. */
+/** Returns a path in the machine that no program takes for an option. */
 function pathThere(path: string): string {
   if (path === '') return '.';
   return path.startsWith('/') ? path : `./${path}`;
 }
 
-/** The name of a copy within a directory; empty when what is in the directory is copied. @param path without `.` within it. */
+/** Returns the name of a copy within a directory; empty when the contents of the directory are copied. @param path without `.` within it. */
 function nameOf(typed: string, path: string): string {
   const name = basename(path);
   return typed.endsWith('/.') || name === '.' || name === '..' || typed === '.' ? '' : name;
@@ -219,13 +225,13 @@ function failure(exitCode: number, stderr: string): RdError {
   return new RdError('ERR_IO', last || `the copy failed in the machine with exit status ${exitCode}`, { details });
 }
 
-/** What a program in the machine prints. */
+/** Returns the output of a program in the machine. */
 function fromMachine(access: MachineAccess, argv: readonly string[], { env, signal }: Io): AsyncIterable<Uint8Array> {
   // A client of a control master waits for the remote program, whatever its own options are.
   return stream(commandLine(access, argv), { env, signal, ...UNLIMITED, graceMs: 0 });
 }
 
-/** The same bytes, shown as progress once they take a while. */
+/** Passes the bytes through, and shows progress once they take a while. */
 function withProgress(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number): Readable {
   async function* reportProgress(): AsyncGenerator<Uint8Array, void> {
     const progress = downloadProgress(io);
@@ -246,7 +252,7 @@ function withProgress(bytes: AsyncIterable<Uint8Array>, io: Io, total?: number):
 
 const ORDINARY: readonly unknown[] = ['file', 'contiguous-file', 'directory', 'symlink', 'link'];
 
-/** A tar archive without devices and pipes: as root, tar would create whatever device the machine names. */
+/** Filters a tar archive, without devices and pipes: as root, tar would create whatever device the machine names. */
 export function withoutDevices(archive: AsyncIterable<Uint8Array>, onLeftOut: () => void): Readable {
   const reader = tarReader();
   const writer = pack();

@@ -15,7 +15,7 @@ import { openError, outFilePath } from '../../arguments/files.ts';
 import { quote, usage } from '../../arguments/values.ts';
 import type { FlagTable, Invocation, Io } from '../../command.ts';
 
-/** Generated from the settings schema rather than by an exporter. */
+/** The format that is generated from the settings schema rather than by an exporter. */
 const TEMPLATES = 'admx';
 const HIVES: readonly Hive[] = ['hklm', 'hkcu'];
 
@@ -79,13 +79,13 @@ export type ProfileRequest =
       part: Part;
       hive: Hive;
       encoding: RegistryEncoding;
-      /** Absolute; absent: standard output. In a directory the format names the file. */
+      /** Absolute path; absent for standard output. In a directory the format names the file. */
       destination?: { file: string } | { directory: string };
     };
 
 /**
  * Checks the flags in the order and with the messages of Rancher Desktop's `rdctl`, then the additional ones.
- * @throws RdError `ERR_USAGE`
+ * @throws RdError `ERR_USAGE`.
  */
 export function requestOf(invocation: CreateProfile): ProfileRequest {
   const { flags, io } = invocation;
@@ -107,7 +107,7 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
   };
 }
 
-/** Worded as in Rancher Desktop's `rdctl`; a stray argument usually means `--input`. */
+/** Returns the error for a stray argument, which usually means `--input`, worded as in Rancher Desktop's `rdctl`. */
 export function strayArgument(word: string): RdError {
   const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
   return usage(message, `Specify a settings file with --input FILE: --input ${quote(word)}`);
@@ -178,7 +178,7 @@ function templates({ flags, given, io }: CreateProfile): ProfileRequest {
 }
 
 /**
- * The settings from `--input`, `--body` or `--from-settings`.
+ * Reads the settings from `--input`, `--body` or `--from-settings`.
  * @throws RdError `ERR_IO`, `ERR_PROFILE_INVALID`, and the errors of an API call.
  */
 export async function deploymentInput(invocation: CreateProfile, platform: Platform): Promise<DeploymentInput> {

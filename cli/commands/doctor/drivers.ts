@@ -2,16 +2,16 @@ import { DRIVERS } from '../../../src/drivers/index.ts';
 import type { Io } from '../../command.ts';
 import { plainText } from '../../views/text.ts';
 
-/** Whether a driver can run on this computer. */
+/** The result of probing a driver. */
 export interface DriverReport {
   name: string;
   usable: boolean;
-  /** What it found; absent where it cannot run. */
+  /** Findings of the probe; absent if the driver cannot run. */
   detail?: string;
-  /** Why it cannot run, and what to do. */
+  /** Reason why the driver cannot run; absent if it can. */
   reason?: string;
   fix?: string;
-  /** The fix is a command line. */
+  /** Set if the fix is a command line. */
   copyable?: true;
 }
 
@@ -21,7 +21,7 @@ export async function driverReports({ env }: Pick<Io, 'env'>): Promise<DriverRep
   return Promise.all(real.map(async ({ name, probe }) => ({ name, ...(await probe(env)) })));
 }
 
-/** What a driver found or misses, and below it what to do, whole: it is there to be copied. */
+/** Formats the drivers: the findings or the reason of each, and the whole fix below, for copying. */
 export function driverLines(reports: readonly DriverReport[]): string[] {
   const indent = 4 + Math.max(...reports.map(({ name }) => name.length));
   return reports.flatMap(({ name, usable, detail = '', reason = '', fix = '' }) => {

@@ -7,7 +7,7 @@ import type { Caller } from '../../command.ts';
 import { signalExit } from '../../errors.ts';
 import { plainText } from '../../views/text.ts';
 
-/** Another application is running. */
+/** The error for another application, which has no events. */
 export function noEvents(): RdError {
   return new RdError('ERR_WRONG_TARGET', `${COMPATIBLE.productName}, the running application, has no events.`, {
     advice: 'Look at it with `rdctl status`.',
@@ -22,8 +22,8 @@ export interface Following {
 }
 
 /**
- * Shows events until a signal, or until nobody reads them, and says on stderr when the service goes and comes back. Returns the exit code
- * of the signal.
+ * Shows events until a signal, or until nobody reads them, and reports on stderr when the service goes and comes back. Returns the exit code of the
+ * signal.
  */
 export async function follow(caller: Caller, { kinds, since, show }: Following): Promise<number> {
   const { io } = caller;

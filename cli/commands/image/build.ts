@@ -32,7 +32,7 @@ function kernelOf(name: string | undefined): Kernel {
   return name === 'generic' ? 'generic' : 'cloud';
 }
 
-/** Of the flag, otherwise of this computer. @throws RdError `ERR_USAGE` where there is none. */
+/** Returns the architecture of the flag, by default that of this computer. @throws RdError `ERR_USAGE` for an unsupported one. */
 function architectureOf(name: string | undefined): Architecture {
   const architecture = name === undefined ? guestArchitecture(process.arch) : architectureNamed(name);
   if (architecture !== undefined) return architecture;
@@ -41,7 +41,7 @@ function architectureOf(name: string | undefined): Architecture {
   });
 }
 
-/** @throws RdError `ERR_USAGE` on other systems than Linux and for an invalid mirror; otherwise as `buildImage`. */
+/** Builds an image. @throws RdError `ERR_USAGE` on other systems than Linux and for an invalid mirror; otherwise the errors of `buildImage`. */
 async function build(
   io: Io,
   flags: { mirror?: string; 'allow-expired'?: boolean },
@@ -151,7 +151,7 @@ selects it for the next start of the machine. The data disk stays: images, conta
   },
 });
 
-/** What an upgrade changes in the main packages, one line each. */
+/** Lists the changes of an upgrade in the main packages, one line each. */
 function upgradeLines(from: GuestImage, to: GuestImage): string[] {
   const before = new Map(mainVersions(from).map(({ name, version }) => [name, version]));
   return mainVersions(to)

@@ -6,19 +6,19 @@ import { sizeText } from '../../../src/os/size.ts';
 import type { Io } from '../../command.ts';
 import { jsonText } from '../../views/text.ts';
 
-/** The guest images stored in this home. */
+/** Returns the guest images stored in this home. */
 export function ownImages(io: Io): ImageStore {
   return imageStore(homeOf(io).guestImages);
 }
 
-/** An image in `-o json`. */
+/** An image in the output of `-o json`. */
 interface ImageRecord {
   digest: string;
   name: string;
   architecture: string;
-  /** RFC 3339. */
+  /** Time of creation in RFC 3339. */
   created: string;
-  /** Total size of its files. */
+  /** Total size of its files in bytes. */
   bytes: number;
   /** Optional features of the image. */
   features: readonly string[];
@@ -43,13 +43,13 @@ export function shortDigest({ digest }: Pick<GuestImage, 'digest'>): string {
   return digest.slice(7, 19);
 }
 
-/** What the machine of this home does with an image: boots it now, or at its next start. */
+/** The use of an image by the machine of this home: now, or at its next start. */
 interface MachineUse {
   current: boolean;
   next: boolean;
 }
 
-/** @returns the use of an image by its digest. */
+/** Returns a function that looks up the use of an image, by its digest. */
 export async function machineUse(io: Io, images: readonly GuestImage[]): Promise<(image: GuestImage) => MachineUse> {
   const current = await imageInUse(homeOf(io).state);
   const architecture = guestArchitecture(process.arch);
@@ -57,7 +57,7 @@ export async function machineUse(io: Io, images: readonly GuestImage[]): Promise
   return ({ digest }) => ({ current: digest === current, next: digest === next?.digest });
 }
 
-/** The text of column MACHINE. */
+/** Formats the column MACHINE. */
 export function useText({ current, next }: MachineUse): string {
   if (current) return next ? 'current' : 'until restart';
   return next ? 'next start' : '';
@@ -72,7 +72,7 @@ export function printImage(io: Io, image: GuestImage, output: string | undefined
 
 const ENGINES = ['docker.io', 'containerd', 'runc', 'docker-buildx', 'docker-compose'];
 
-/** Versions of the engines, their plugins and the kernel (`linux`); empty when the image does not record its packages. */
+/** Returns the versions of the engines, their plugins and the kernel (`linux`); empty when the image does not record its packages. */
 export function mainVersions({ source }: GuestImage): { name: string; version: string }[] {
   const packages = source?.packages ?? [];
   return packages.flatMap(({ name, version }) => {
@@ -82,7 +82,7 @@ export function mainVersions({ source }: GuestImage): { name: string; version: s
   });
 }
 
-/** Tells how a selected image gets booted, unless it already is. */
+/** Prints how a selected image gets booted, unless it already is. */
 export async function restartHint(io: Io, image: GuestImage): Promise<void> {
   if ((await imageInUse(homeOf(io).state)) === image.digest) return;
   io.err('The machine boots it at its next start: `rdctl shutdown`, then `rdctl start`.\n');

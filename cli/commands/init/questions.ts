@@ -6,19 +6,19 @@ import { outFilePath } from '../../arguments/files.ts';
 import type { Io } from '../../command.ts';
 import { SCHEMA_FILE } from './schema-file.ts';
 
-/** What a person wants in a new profile. */
+/** The answers for a new profile. */
 export interface Answers {
   /** Absolute path of a file that does not exist yet, and the name that was typed. */
   path: string;
   name: string;
   engine: Settings['containerEngine']['name'];
   kubernetes: boolean;
-  /** The schema is written beside the profile. */
+  /** Whether the schema is written beside the profile. */
   withSchema: boolean;
 }
 
 /**
- * Asks on the terminal; `settings` are the answers offered first.
+ * Asks on the terminal. `settings` are the answers offered first.
  * @throws RdError `ERR_CANCELLED` on Ctrl-C; nothing was written then.
  */
 export async function askQuestions(settings: Settings, io: Io): Promise<Answers> {

@@ -5,14 +5,14 @@ import { stream } from '../../../src/os/run.ts';
 import type { MachineAccess } from '../../../src/reconcile/status-document.ts';
 import type { Io } from '../../command.ts';
 
-/** Longer than anybody follows a log; timers cannot wait for 25 days. */
+/** Milliseconds, longer than anybody follows a log; timers cannot wait for 25 days. */
 const LIMIT_MS = 24 * 24 * 3_600_000;
-/** First output of the script where there is no such log. */
+/** First output of the script if there is no such log. */
 const NONE = 'none';
 
 /**
- * `$1`: how many lines (`+1`: all), `$2`: `follow` or not; then the files, oldest first. Nothing remains of a follower: its standard input ends
- * with the connection, which `tail` itself notices only at the next line.
+ * Prints files: `$1` is the number of lines (`+1`: all), `$2` is `follow` or not; then come the files, oldest first. Nothing remains of a follower:
+ * its standard input ends with the connection, which `tail` itself notices only at the next line.
  */
 const READ_SCRIPT = `lines=$1 follow=$2
 shift 2
@@ -33,10 +33,10 @@ cat -- "$@" | tail -n "$lines"
 `;
 
 /**
- * The selected lines of a log in the machine; with `follow` also every later line, until the signal of `io` aborts, and before those only
- * lines of the newest file.
+ * Returns the selected lines of a log in the machine. With `follow`, they are only those of the newest file, and every later line follows until the
+ * signal of `io` aborts.
  * @param files newest first.
- * @returns undefined where there is none. Throws `ERR_NOT_READY` without a connection.
+ * @returns undefined if there is none. Throws `ERR_NOT_READY` without a connection.
  */
 export async function readGuestLog(
   access: MachineAccess,

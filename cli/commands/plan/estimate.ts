@@ -17,13 +17,13 @@ import { nextDriver } from './next-driver.ts';
 interface EstimateOptions {
   driver: string | undefined;
   how: PlannedHow;
-  /** Of the profile. */
+  /** Name of the profile. */
   name: string | undefined;
 }
 
 /**
- * The plan against the stored settings, as the next service would make it: an estimate, because nothing has looked at the machine.
- * @throws RdError for settings, policies and kept profiles that cannot be read; `ERR_SETTINGS_INVALID` for what the service would refuse.
+ * Plans against the stored settings, as the next service would. The plan is an estimate, because nothing has observed the machine.
+ * @throws RdError for settings, policies and kept profiles that cannot be read; `ERR_SETTINGS_INVALID` for a request that the service would refuse.
  */
 export async function estimate(request: PlanRequest, io: Io, { driver, how, name }: EstimateOptions): Promise<Plan> {
   const where = homeOf(io);
@@ -56,7 +56,7 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
   return withKept(planned, accepted, home, { records, kept: name, how, now: Date.now(), planOf });
 }
 
-/** The state of the user's files. Where no driver is available yet, assumes a real one. */
+/** Returns the state of the user's files. Assumes a real driver if none is available yet. */
 async function userFiles(driver: string | undefined, io: Io): Promise<UserFileFacts | undefined> {
   const targets = hostTargets(io);
   return driver === 'simulated' || 'offBecause' in targets ? undefined : previewChanges(targets);

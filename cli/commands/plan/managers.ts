@@ -3,7 +3,7 @@ import type { HistoryEntry } from '../../../src/plan/history.ts';
 import type { FieldManager } from '../../../src/state/field-managers.ts';
 import type { Places } from '../../../src/state/places.ts';
 
-/** The history of this home, and what manages each field. */
+/** The history of this home, and the manager of each field. */
 interface ManagedHistory {
   entries: readonly HistoryEntry[];
   managers: readonly FieldManager[];
@@ -12,8 +12,8 @@ interface ManagedHistory {
 const UNKNOWN: ManagedHistory = { entries: [], managers: [] };
 
 /**
- * What manages the fields of a target; nothing where it is not this home, whose history says nothing of it. A history that cannot be read
- * explains nothing, and is no reason to fail.
+ * Returns the managers of a target's fields; none if it is not this home, whose history does not cover it. A history that cannot be read explains
+ * nothing, and is no reason to fail.
  */
 export async function managedHistory(
   { home }: Pick<Target, 'home'>,
@@ -24,7 +24,7 @@ export async function managedHistory(
   return readManagedHistory(historyFile).catch(() => UNKNOWN);
 }
 
-/** What a plan takes over from other managers, as sentences. `profile`: the one that is planned. */
+/** Describes the fields that a plan takes over from other managers, as sentences. `profile` is the planned one. */
 export async function takeoversOf(
   plan: Pick<Plan, 'changes' | 'target'>,
   profile: { files: readonly string[]; profile?: string },

@@ -7,9 +7,9 @@ import { defined } from '../../../src/json.ts';
 import type { Io } from '../../command.ts';
 
 /**
- * The driver of this home's next service, and why it cannot run yet. Those reasons are warnings: a plan may be made on
- * a computer where it is never applied, or before a dependency is installed. `driver` is absent where none can run. `atRest`: what it
- * supports and has here, which runs a program; absent where it cannot run yet.
+ * Returns the driver of this home's next service, and the reasons why it cannot run yet. They are warnings: a plan may be made on a computer where it
+ * is never applied, or before a dependency is installed. `driver` is absent if none can run. `atRest`: its support and resources here, found by
+ * running a program; absent if it cannot run yet.
  */
 export async function nextDriver(
   io: Io,
@@ -38,7 +38,7 @@ export async function nextDriver(
   }
 }
 
-/** What a driver supports on this computer, and has there; if that cannot be read, what it supports with every dependency. */
+/** Returns a driver's support and resources on this computer; if they cannot be read, its support with every dependency. */
 async function restingDriver(factory: DriverFactory, io: Io): Promise<RestingDriver> {
   const directory = join(homeOf(io).state, 'drivers', factory.name);
   const { name, simulated, summary, liveFields, hasCluster } = factory;

@@ -8,22 +8,22 @@ import { errorWithPositions, requestOf } from '../../arguments/profile-files.ts'
 import type { Io } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient } from '../../views/service-activity.ts';
 
-/** What a plan needs of a desired state; not every one has a document. */
+/** The parts of a desired state that a plan reads; not every state has a document. */
 export type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
   Partial<Pick<DesiredDocument, 'locate' | 'files' | 'metadata' | 'maintenance'>>;
 
 interface PlanOptions {
   driver?: string;
   timeout?: number;
-  /** What will carry the plan out. */
+  /** Origin of the write that will carry the plan out. */
   how?: PlannedHow;
-  /** The plan will be saved. */
+  /** Whether the plan will be saved. */
   isToSave?: boolean;
 }
 
 /**
- * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
- * from the stored settings. `live`: the state of the service that it was compared with.
+ * Plans a desired state: with the running service, waiting for an observation if needed; otherwise estimated from the stored settings. `live` is the
+ * state of the service that the plan was compared with.
  */
 export async function planFor(
   desired: Planned,

@@ -80,7 +80,7 @@ something is ignored or changed; 1 failure.
 /** A file and its check result. */
 type CheckedFile = { label: string } & (
   | { input: CheckInput; cells: readonly CheckCell[] }
-  /** The file could not be parsed. */
+  /** The error of a file that could not be parsed. */
   | { problem: RdError }
 );
 
@@ -90,7 +90,7 @@ interface WantedCells {
   platforms?: CheckSelection['platforms'];
 }
 
-/** @throws RdError `ERR_USAGE` for an unknown release. */
+/** Returns the selected releases and platforms. @throws RdError `ERR_USAGE` for an unknown release. */
 function selectionOf(releases: readonly string[], platforms: readonly string[]): WantedCells {
   const wanted = new Set(releases.map(releaseName));
   const systems = new Set(platforms.map(platformOf));
@@ -100,7 +100,7 @@ function selectionOf(releases: readonly string[], platforms: readonly string[]):
   };
 }
 
-/** `1.20`, also from `v1.20.1`. */
+/** Returns the name of a release: `1.20`, also for `v1.20.1`. */
 function releaseName(text: string): string {
   const name = /^v?(\d+\.\d+)(?:\.\d+)?$/.exec(text)?.[1];
   const known = RELEASES.find((release) => release.name === name);
@@ -139,7 +139,7 @@ async function checkFiles(
   return checked;
 }
 
-/** Adds the values that the format's reader dropped; a file that a platform cannot read is rejected on it. */
+/** Adds the values that the format's reader dropped. A platform that cannot read a file rejects it. */
 function withLosses({ label, lost, unreadable }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
   const unread: CheckFinding[] = unreadable
     ? [{ path: label, names: [], effect: 'refused', reason: unreadable.reason }]

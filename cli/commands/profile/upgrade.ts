@@ -90,7 +90,7 @@ invalid; 1 failure.
   },
 });
 
-/** One file at a time: each has its own exit code, diff and report. */
+/** Returns the only file: each has its own exit code, diff and report. */
 function fileOf(args: readonly string[]): string {
   const [name, ...more] = args;
   if (name === undefined) throw usage('no file specified', 'Specify one, or - for standard input.');
@@ -146,7 +146,7 @@ function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
   return escapeInLines(unifiedDiff(shown.before, shown.after, names));
 }
 
-/** Removed settings, the fate of comments, and other notices. */
+/** Lists removed settings, the fate of comments, and other notices. */
 function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
   const taken = changes.flatMap(({ from, to, reason, comments }) => {
     const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;

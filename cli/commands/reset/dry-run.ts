@@ -12,7 +12,10 @@ import { jsonText, style } from '../../views/text.ts';
 
 const STOP = { settings: {}, state: 'stopped' as const, prune: [], wishes: [] };
 
-/** What `reset --k8s` or `--vm` would delete, with what it would interrupt. `loss`: of the mode; `snapshot`: undefined where there are none. */
+/**
+ * Shows the data that `reset --k8s` or `--vm` would delete, and the interruptions. `loss` is that of the mode; `snapshot` is undefined if the server
+ * has no snapshots.
+ */
 export async function showLoss(client: PlanClient, loss: string, snapshot: boolean | undefined, io: Io): Promise<void> {
   await printInterruptions(client, STOP, io);
   io.out(`Would delete ${loss}.\n`);
@@ -24,7 +27,7 @@ export async function showLoss(client: PlanClient, loss: string, snapshot: boole
   );
 }
 
-/** What `reset --cache` would remove. */
+/** Shows the downloads that `reset --cache` would remove. */
 export async function showDownloads(here: Places, io: Io): Promise<void> {
   const removed = await downloadsIn(here);
   io.out(resetText({ removed, kept: [], failed: [] }, true));
@@ -36,7 +39,7 @@ interface FactoryOptions {
   json: boolean;
 }
 
-/** What `reset --factory` of this home would remove and interrupt. */
+/** Shows the data that `reset --factory` of this home would remove, and the interruptions. */
 export async function showFactoryReset(
   here: Places,
   { cache, keepsHistory, json }: FactoryOptions,
@@ -44,7 +47,7 @@ export async function showFactoryReset(
 ): Promise<void> {
   const { io } = caller;
   const service = await runningService(caller);
-  // 0 for another application, which this does not stop.
+  // The pid is 0 for another application, which this does not stop.
   if (service && service.status.pid !== 0) {
     io.err(`notice: stops the service (pid ${service.status.pid})\n`);
     await printInterruptions(service.client, STOP, io);

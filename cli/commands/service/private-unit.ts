@@ -4,13 +4,13 @@ import type { UnitContent } from '../../../src/features/service-units/unit-files
 import { shellLine } from '../../../src/os/program.ts';
 import { exposureOf, refuseExposed, type Trust, trustOfSystem, trustOfUser } from '../../../src/state/ownership.ts';
 
-/** What is in the path when nothing of it can stay. */
+/** The search path when none of its directories can stay. */
 const SYSTEM_PATH = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /**
- * Refuses a unit that would run what another user can put in its place. Of the whole computer: only what root owns, also after a boot, and in its PATH
- * and HOME as well. Of a user: the program, as for an upgrade; the PATH is the one that the shells of that user have.
- * @param again the command line for another attempt with `--system`
+ * Refuses a unit that would run a program that another user can replace. A unit of the whole computer may only use paths that root owns, even after a
+ * boot, including its PATH and HOME. A unit of a user is checked for the program, as in an upgrade; its PATH is the one of that user's shells.
+ * @param again the command line for another attempt with `--system`.
  * @throws RdError `ERR_NOT_PRIVATE` naming the directory or file, its owner and mode.
  */
 export function refuseExposedUnit(
@@ -41,7 +41,7 @@ export function refuseExposedUnit(
   });
 }
 
-/** The program with the directory that it is really in, where a sticky bit protects nothing. */
+/** Returns the program with the directory that really contains it, where a sticky bit protects nothing. */
 function withDirectory(program: string): string[] {
   return [dirname(realPath(program)), program];
 }
@@ -50,7 +50,7 @@ function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    // It cannot be run either, which the service manager reports.
+    // The program cannot be run either, which the service manager reports.
     return path;
   }
 }

@@ -6,8 +6,8 @@ import { viewFor } from '../../views/view.ts';
 import { showPlan } from '../plan.ts';
 
 /**
- * Shows what the named settings, and a start where `state` asks for one, would change and what that would cost, and returns the exit code. Plans
- * with the running service, or without one against the stored settings.
+ * Shows the changes and costs of the named settings, and of a start if `state` requests one, and returns the exit code. Plans with the running
+ * service, or without one against the stored settings.
  */
 export async function dryRun(
   settings: readonly GivenSetting[],

@@ -25,23 +25,23 @@ import { printInterruptions, serviceLine } from '../../views/service-activity.ts
 import { plainText } from '../../views/text.ts';
 import { workText } from '../../views/work-text.ts';
 
-/** `--json` of every snapshot command, before or after the subcommand. */
+/** The flag `--json` of every snapshot command, before or after the subcommand. */
 export const JSON_FLAG = {
   json: { type: 'boolean', summary: 'Print JSON: records, and errors as {"error": TEXT}' },
 } as const satisfies FlagTable;
 
-/** What makes, restores and deletes snapshots. */
+/** A server that makes, restores and deletes snapshots. */
 export interface SnapshotServer {
   client: Server & Pick<LifecycleClient, 'backendState' | 'shutdown'>;
-  /** Tells what runs and what it works on. Absent for another application, whose words are its own. */
+  /** Reports of our service about its activity; absent for another application, whose messages are different. */
   reports?: PlanClient & LifecycleClient & EventClient;
 }
 
-/** The running service, ours or another application's; `undefined` when none runs. */
+/** Returns the running service, ours or another application's; undefined when none runs. */
 export async function snapshotServer(caller: Caller): Promise<SnapshotServer | undefined> {
   const asked = await askService(caller, async (connection) => {
     const server = serverAt(connection);
-    // Check first: the listener may be another program.
+    // Checked first: the listener may be another program.
     await server.client.backendState({ signal: caller.io.signal });
     return server;
   });
@@ -55,11 +55,11 @@ function serverAt(connection: Connection): SnapshotServer {
 
 interface OperationInput {
   caller: Caller;
-  /** No text on stderr. */
+  /** Whether to print no text on stderr. */
   json: boolean;
-  /** Shown on Ctrl-C: `Cancelling snapshot creation...` */
+  /** Message on Ctrl-C: `Cancelling snapshot creation...`. */
   cancelling: string;
-  /** What a service killed midway leaves behind, and how it is recovered. */
+  /** Error when the service was killed midway: the state that it leaves, and how it is recovered. */
   cutOff: { message: string; advice: string };
   work(calls: SnapshotCalls): Promise<unknown>;
 }
@@ -115,7 +115,7 @@ async function cancelOnSignal(
         advice: cutOff.advice,
       });
     }
-    // It may have failed by itself just then, and what another application did is its own to say.
+    // The operation may have failed by itself just then, and another application reports its own outcome.
     if (!cancel || (reports && !error.message.includes(OPERATION_CANCELED))) throw error;
     const advice = reports ? { advice: 'Nothing was changed.' } : {};
     throw new RdError('ERR_CANCELLED', error.message, { cause: error, ...advice });
@@ -126,7 +126,7 @@ async function cancelOnSignal(
 }
 
 const LOOK_MS = 40;
-/** Time that a killed service may take to disappear. */
+/** Milliseconds that a killed service may take to disappear. */
 const EXIT_LIMIT_MS = 3000;
 
 /** Whether a request failed because the service of this home has exited. */
@@ -147,7 +147,7 @@ async function serviceLives(io: Io): Promise<boolean> {
   return kind === 'running' || kind === 'passing';
 }
 
-/** What happens to the backend after the operation. */
+/** Explains what happens to the backend after the operation. */
 const AFTERWARDS = {
   create: 'The backend starts again once the copy is complete.',
   restore: 'This happens once the snapshot is verified; the backend then starts with its data.',
@@ -156,7 +156,7 @@ const AFTERWARDS = {
 interface Operation {
   do: keyof typeof AFTERWARDS;
   name: string;
-  /** Stop the backend even where a running machine could be copied. */
+  /** Whether to stop the backend even if a running machine could be copied. */
   stop: boolean;
 }
 
@@ -175,7 +175,7 @@ export async function printInterruption(
   if (records.some(({ name }) => name === operation.name) !== (operation.do === 'restore')) return;
   if (!operation.stop && status.access && status.converged) return;
   const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
-  // For a restore, the plan of a stop knows what ends but not what starts.
+  // The plan of a stop knows what a restore interrupts, but not what it starts.
   const words = ({ what }: { what: string }) => (operation.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
   if (await printInterruptions(reports, stopping, io, words)) io.err(`notice: ${AFTERWARDS[operation.do]}\n`);
 }
@@ -190,7 +190,7 @@ export async function printNotReady({ reports }: SnapshotServer, io: Io): Promis
   );
 }
 
-/** With `--json` a failure is printed as an object on stdout; otherwise it is rethrown. */
+/** Runs work and returns the exit code. With `--json` a failure is printed as an object on stdout; otherwise it is rethrown. */
 export async function reporting(json: boolean, io: Io, work: () => Promise<void>): Promise<number> {
   try {
     await work();
@@ -202,7 +202,7 @@ export async function reporting(json: boolean, io: Io, work: () => Promise<void>
   }
 }
 
-/** One line of JSON, escaped as Rancher Desktop's `rdctl` does. */
+/** Formats one line of JSON, escaped as by Rancher Desktop's `rdctl`. */
 export function jsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
@@ -210,7 +210,7 @@ export function jsonLine(value: object): string {
   );
 }
 
-/** The snapshots on disk, for when no service runs. Skipped ones are reported on stderr. */
+/** Returns the snapshots on disk, for when no service runs. Skipped ones are reported on stderr. */
 export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
   const { snapshots, warnings } = await readCatalogue(homeOf(io).snapshots);
   for (const warning of warnings) io.err(`notice: ${plainText(warning)}\n`);
@@ -218,7 +218,7 @@ export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
 }
 
 /**
- * Avoids starting a service for an unknown name, and for a snapshot from elsewhere without the user's consent.
+ * Checks a snapshot on disk, to avoid starting a service for an unknown name, or for a snapshot from elsewhere without the user's consent.
  * @throws RdError `ERR_SNAPSHOT` with the service's message.
  */
 export async function checkStored(name: string, foreign: boolean, io: Io): Promise<void> {
@@ -230,7 +230,7 @@ export async function checkStored(name: string, foreign: boolean, io: Io): Promi
 }
 
 /**
- * As `checkStored`, by the list of a service, before the user is asked anything. The service checks it again.
+ * Checks a snapshot in the list of a service, before the user is asked anything. The service checks it again.
  * @throws RdError `ERR_SNAPSHOT` with the service's message.
  */
 export async function checkListed(server: Server, name: string, foreign: boolean, io: Io): Promise<void> {
@@ -247,7 +247,7 @@ export async function checkListed(server: Server, name: string, foreign: boolean
 }
 
 /**
- * Deletes a snapshot while no service runs and keeps one from starting meanwhile. Leaves no new directories behind.
+ * Deletes a snapshot while no service runs, and keeps one from starting meanwhile. Leaves no new directories behind.
  * @throws RdError `ERR_SNAPSHOT` with the service's message, `ERR_WRONG_TARGET` for directories that were not adopted.
  */
 export async function deleteStored(name: string, io: Io): Promise<void> {
@@ -269,7 +269,7 @@ export async function deleteStored(name: string, io: Io): Promise<void> {
   }
 }
 
-/** The missing directories of a path, innermost first. */
+/** Returns the missing directories of a path, innermost first. */
 function absentDirectories(path: string): string[] {
   return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
 }

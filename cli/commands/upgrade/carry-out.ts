@@ -33,7 +33,7 @@ interface UpgradeFlags {
 }
 
 /**
- * Looks for a release, and puts it in the place of this program.
+ * Finds a release, and replaces this program with it.
  * @throws RdError `ERR_UPGRADE_REFUSED`, `ERR_USAGE`, `ERR_CONNECTION`, `ERR_NOT_FOUND`, `ERR_IO`, `ERR_NOT_PRIVATE`, `ERR_CANCELLED`.
  */
 export async function upgradeTo(
@@ -71,7 +71,7 @@ export async function upgradeTo(
   return { outcome, ...found, previous, ...(services ? { services } : {}) };
 }
 
-/** Exchanges this program with the one before the last upgrade. Throws as `upgradeTo`. */
+/** Exchanges this program with the one before the last upgrade. Throws the errors of `upgradeTo`. */
 export async function goBack(io: Io, current: string = PRODUCT.version): Promise<UpgradeReport> {
   const program = await standaloneFile(io.self, io.platform, io.env.PATH);
   return withUpgradeLock(downloadsOf(io), async () => {
@@ -119,8 +119,8 @@ function downloadsOf(io: Io): string {
 }
 
 /**
- * Two downloads into one directory would spoil each other. With another directory the lock is another one: `ProgramFile` alone keeps two
- * exchanges of one program apart.
+ * Runs work while holding the lock of downloads: two into one directory would spoil each other. Another directory has another lock, so only
+ * `ProgramFile` keeps two exchanges of one program apart.
  */
 async function withUpgradeLock<T>(downloads: string, work: () => Promise<T>): Promise<T> {
   const taken = await tryLock(join(downloads, 'upgrade.lock'));
@@ -145,7 +145,7 @@ async function openForWriting(
 ): Promise<ProgramFile> {
   const otherwise = 'Move the program to a directory that only you or root can write';
   refuseExposed([program], { because: 'so it cannot be upgraded safely', otherwise });
-  // In a directory with the sticky bit the program is safe, and what lies beside it is anyone's.
+  // A directory with the sticky bit protects the program, but not the files beside it.
   refuseExposed([dirname(program)], {
     because: `so what lies beside ${program}, such as the version before it, may be theirs`,
     otherwise: `${otherwise}: \`${shellLine(['mv', program, '/usr/local/bin/'])}\``,
@@ -165,7 +165,7 @@ async function openForWriting(
   });
 }
 
-/** It may have been put there while the directory was open to others. Throws `ERR_NOT_PRIVATE`. */
+/** Throws `ERR_NOT_PRIVATE` for a previous program that may have been put there while the directory was open to others. */
 function refuseExposedPrevious(previous: string): void {
   const exposure = exposureOf(previous);
   if (!exposure) return;
@@ -178,16 +178,16 @@ function refuseExposedPrevious(previous: string): void {
   );
 }
 
-/** What was asked for, to ask for it again. */
+/** The request, from which the command is repeated as root. */
 interface UpgradeRequest {
   back?: boolean;
   version?: string | undefined;
   base?: string;
-  /** The file that the keys are from; absent for those of the build. */
+  /** The file of the keys; absent for those of the build. */
   signers?: string | undefined;
 }
 
-/** The flags for root, who has other settings and gets no variables from sudo. */
+/** Returns the flags for root, who has other settings and gets no variables from sudo. */
 function wordsOf({ back, version, base, signers }: UpgradeRequest): string[] {
   return [
     ...(back ? ['--back'] : []),
@@ -197,7 +197,7 @@ function wordsOf({ back, version, base, signers }: UpgradeRequest): string[] {
   ];
 }
 
-/** On macOS sudo keeps the home of the user, which root must not use. */
+/** Returns the sudo command. On macOS sudo keeps the home of the user, which root must not use. */
 function asRoot(platform: Io['platform']): string[] {
   return platform === 'darwin' ? ['sudo', '-H'] : ['sudo'];
 }
@@ -208,7 +208,7 @@ function baseOf(flags: UpgradeFlags, { env }: Io, pinned: PinnedReleases): strin
   throw usage('this rdctl does not know where its releases are', 'Add --base-url URL, or set RDCTL_UPGRADE_URL.');
 }
 
-/** The keys of a file take the place of the built-in ones, so that one can be taken away. */
+/** Returns the trusted keys. Those of a file replace the built-in ones, so that one can be revoked. */
 async function keysOf(
   flags: UpgradeFlags,
   io: Io,

@@ -1,27 +1,27 @@
 import type { Io } from '../../command.ts';
 import { jsonText } from '../../views/text.ts';
 
-/** What `rdctl upgrade` has found or done. */
+/** The result of `rdctl upgrade`. */
 export interface UpgradeReport {
-  /** `current`, `older` and `prerelease`: nothing to install. `available`: with --check. */
+  /** `current`, `older` and `prerelease` mean that there is nothing to install; `available` is the result of --check. */
   outcome: 'current' | 'older' | 'prerelease' | 'available' | 'upgraded' | 'downgraded' | 'went-back';
   /** The version that runs this command. */
   current: string;
   /** The version that was found, or gone back to. */
   version: string;
-  /** Where it was found. */
+  /** Name of the source of the release. */
   from?: string;
   /** Path of the program. */
   program: string;
-  /** Path of the program before it. */
+  /** Path of the previous program. */
   previous?: string;
   /** Fingerprint of the key that signed the release. */
   signer?: string;
-  /** Pids of services that keep running what they were started as. */
+  /** Pids of services that keep running the program that they were started as. */
   services?: readonly number[];
 }
 
-/** 2 for `--check` when there is something to install, as for other commands that show differences. */
+/** Returns the exit code: 2 for `--check` when there is something to install, as for other commands that show differences. */
 export function exitOf({ outcome }: UpgradeReport): number {
   return outcome === 'available' ? 2 : 0;
 }

@@ -11,10 +11,10 @@ import { SCHEMA_VERSION, type SettingPath } from '../../../src/settings/settings
 export interface Change {
   /** Path in the old document. */
   from: string;
-  /** Path in the new one; absent for a removed setting. */
+  /** Path in the new document; absent for a removed setting. */
   to?: string;
   before: JsonValue;
-  /** Absent for a removed setting. */
+  /** New value; absent for a removed setting. */
   after?: JsonValue;
   reason: string;
 }
@@ -25,13 +25,13 @@ type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefine
 /** The changes in document order, and the resulting settings. */
 interface Upgrade {
   changes: Change[];
-  /** The migration of the settings, known settings only. */
+  /** The migrated settings, known ones only. */
   settings: JsonObject;
 }
 
 /**
- * The changes from valid settings of an older version to the newest: what `migrate` does, and the removal of settings that
- * releases left in their files and nothing reads.
+ * Returns the changes from valid settings of an older version to the newest: those of `migrate`, and the removal of settings that releases left in
+ * their files and nothing reads.
  */
 export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
   const { document, origins } = migrateWithOrigins(settings, { platform, partial: true });
@@ -49,7 +49,7 @@ export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
   return { changes, settings: known };
 }
 
-/** Settings whose migrated value depends on the platform. */
+/** Returns the settings whose migrated value depends on the platform. */
 export function platformDependent(settings: JsonObject): SettingPath[] {
   const results = PLATFORMS.map((platform) => migrate(settings, { platform, partial: true }));
   return FIELDS.flatMap(({ path }) => {
@@ -58,7 +58,7 @@ export function platformDependent(settings: JsonObject): SettingPath[] {
   });
 }
 
-/** The new form of each member of a map or list, found by migrating each alone. The last of several with one name counts. */
+/** Returns the new form of each member of a map or list, found by migrating each alone. The last of several with one name counts. */
 export function membersOf({ from, to, before }: Change, version: number, platform: Platform): Members {
   const members = new Map<string, { name: string; value: JsonValue } | undefined>();
   const taken = new Map<string, string>();
@@ -76,7 +76,7 @@ export function membersOf({ from, to, before }: Change, version: number, platfor
   return members;
 }
 
-/** The settings of a document, and empty sections that no longer exist, in document order. */
+/** Yields the settings of a document, and empty sections that no longer exist, in document order. */
 function* walk(
   object: JsonObject,
   prefix: string,
@@ -102,7 +102,7 @@ interface ChangeContext {
   platform: Platform;
 }
 
-/** Why settings were removed, by their last name. */
+/** Reasons of removals, by the last name of the setting. */
 const REMOVAL_REASONS: Readonly<Record<string, string>> = {
   rancherMode: 'has not existed since settings version 2',
   checkForExistingKimBuilder: 'has not existed since settings version 5',
@@ -114,7 +114,7 @@ const REMOVAL_REASONS: Readonly<Record<string, string>> = {
   msizeInKB: 'became msizeInKib in settings version 8, and no release migrated the value',
 };
 
-/** Why an upgrade makes a change, as a phrase. */
+/** Returns the reason of a change, as a phrase. */
 function reasonOf(about: ChangeContext): string {
   const { from, to, version } = about;
   if (from === 'version') return `version ${version} is upgraded to the newest`;

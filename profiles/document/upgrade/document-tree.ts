@@ -16,7 +16,7 @@ import { flow, jsonText, scalar } from '../write.ts';
 
 /** A mapping or a list whose members are on lines of their own. */
 export interface Section {
-  /** Where members begin, counted from 0. */
+  /** Column of the members, counted from 0. */
   column: number;
   entries: Entry[];
   /** Comment and blank lines after the last member. */
@@ -28,25 +28,25 @@ export interface Entry {
   /** Name in the mapping; position in a list. */
   name: string;
   value: JsonValue;
-  /** Comment and blank lines above. */
+  /** Comment and blank lines above the member. */
   lead: string;
   /** Indentation, and the mark of a list item or an explicit key. */
   open: string;
   /** The name as written; empty in a list. */
   key: string;
-  /** From the name to the value: the colon, anchors and tags, comments, line ends. */
+  /** Text between the name and the value: the colon, anchors and tags, comments, line ends. */
   colon: string;
   /** The value as written. */
   body: string | Section;
   /** The rest of the last line, and comments that are indented deeper than the name. */
   tail: string;
-  /** The brackets whose text is `body`. */
+  /** The brackets, if `body` is their text. */
   brackets?: CST.FlowCollection;
-  /** Added by an edit. */
+  /** Set for a member that an edit added. */
   added?: true;
 }
 
-/** Everything before the root, and the root. */
+/** The root, and the text before it. */
 export interface DocumentTree {
   before: string;
   root: Section;
@@ -60,8 +60,8 @@ export interface Layout {
 }
 
 /**
- * Reads a YAML text of which `value` is the value; rendering the tree gives the same text. A root in brackets becomes a
- * block. Undefined if the root is not a mapping.
+ * Reads a YAML text whose value is `value`; rendering the tree gives the same text. A root in brackets becomes a block. Returns undefined if the root
+ * is not a mapping.
  */
 export function readTree(text: string, value: JsonObject, eol: string): DocumentTree | undefined {
   const tokens = [...new Parser().parse(text)];
@@ -91,7 +91,7 @@ export function readTree(text: string, value: JsonObject, eol: string): Document
 
 const STEP = 2;
 
-/** A JSON document, which has no texts. */
+/** Returns the tree of a JSON document, which has no texts. */
 export function jsonTree(value: JsonObject): Section {
   const entries = Object.entries(value).map(([name, each]) => ({
     ...newEntry(name, each),
@@ -100,14 +100,14 @@ export function jsonTree(value: JsonObject): Section {
   return { column: 0, entries, end: '' };
 }
 
-/** The value of a JSON document. */
+/** Returns the value of a JSON document. */
 export function jsonOf({ entries }: Section): JsonObject {
   return Object.fromEntries(
     entries.map(({ name, value, body }) => [name, typeof body === 'string' ? value : jsonOf(body)]),
   );
 }
 
-/** The text of a section. */
+/** Returns the text of a section. */
 export function textOf({ entries, end }: Section): string {
   return `${entries.map(entryText).join('')}${end}`;
 }
@@ -116,12 +116,12 @@ export function entryText({ lead, open, key, colon, body, tail }: Entry): string
   return `${lead}${open}${key}${colon}${typeof body === 'string' ? body : textOf(body)}${tail}`;
 }
 
-/** The member with this name. */
+/** Returns the member with this name. */
 export function memberOf({ entries }: Section, name: string): Entry | undefined {
   return entries.find((entry) => entry.name === name);
 }
 
-/** A member without any text yet. */
+/** Returns a member without any text yet. */
 export function newEntry(name: string, value: JsonValue): Entry {
   return { name, value, lead: '', open: '', key: '', colon: '', body: '', tail: '' };
 }
@@ -145,7 +145,7 @@ function readMember(item: CST.CollectionItem, below: string, value: JsonValue): 
   const start = splitStart(item.start)[1];
   const [name, behindName] = key ? bodyOf(key) : ['', ''];
   const head = sep ?? start;
-  // Without a value, what is behind the mark of the member is its tail.
+  // Without a value, the text behind the mark of the member is its tail.
   const mark = token ? head.length : head.findLastIndex((each) => !isTrivia(each)) + 1;
   const written = writtenTokens(head.slice(0, mark));
   const [open, colon] = sep ? [writtenTokens(start), `${behindName}${written}`] : [written, ''];
@@ -156,7 +156,7 @@ function readMember(item: CST.CollectionItem, below: string, value: JsonValue): 
   return token?.type === 'flow-collection' ? { ...entry, body, tail, brackets: token } : { ...entry, body, tail };
 }
 
-/** The text of a value, and what is behind it on its last line. */
+/** Returns the text of a value, and the text behind it on its last line. */
 function bodyOf(token: CST.Token): [body: string, behind: string] {
   const text = CST.stringify(token);
   const end = 'end' in token && token.end ? token.end.slice(token.type === 'flow-collection' ? 1 : 0) : undefined;
@@ -164,14 +164,16 @@ function bodyOf(token: CST.Token): [body: string, behind: string] {
   return [text.slice(0, text.length - behind.length), behind];
 }
 
-/** Comment and blank lines below a member: those that belong to it, and those about what follows, not indented deeper. */
+/**
+ * Splits the comment and blank lines below a member: those that belong to it, and those about the following member, which are not indented deeper.
+ */
 function splitBelow(text: string, column: number): [inside: string, below: string] {
   const lines = linesOf(text);
   const last = lines.findLastIndex((line) => line.search(/\S/) > column);
   return [lines.slice(0, last + 1).join(''), lines.slice(last + 1).join('')];
 }
 
-/** The members of a value, one per line: one that is in brackets, an alias or empty is rewritten. */
+/** Returns the members of a value, one per line: a value in brackets, an alias and an empty one are rewritten. */
 export function asSection(entry: Entry, column: number, layout: Layout): Section {
   if (typeof entry.body !== 'string') return entry.body;
   const { brackets, value } = entry;
@@ -198,7 +200,7 @@ export function asSection(entry: Entry, column: number, layout: Layout): Section
   return section;
 }
 
-/** Members in brackets. A comment on the line of a member stays with it, the others are about the next one. */
+/** Reads members in brackets. A comment on the line of a member stays with it; others belong to the next one. */
 function readFlow({ start, items }: CST.FlowCollection, around: Entry, section: Section): void {
   let between = '';
   const commentsBefore = (): string => {
@@ -292,21 +294,21 @@ function commentLines(comments: readonly string[], column: number, eol: string):
   return comments.map((comment) => `${' '.repeat(column)}${comment}${eol}`).join('');
 }
 
-/** The lines up to the last blank one, and those after it, which are about what follows. */
+/** Splits lines at the last blank one: those after it belong to the following member. */
 export function splitLead(lead: string): [staying: string, attached: string] {
   const lines = linesOf(lead);
   const blank = lines.findLastIndex((line) => line.trim() === '');
   return [lines.slice(0, blank + 1).join(''), lines.slice(blank + 1).join('')];
 }
 
-/** The comments of a YAML text in their order, each from its `#` on. */
+/** Returns the comments of a YAML text in their order, each from its `#` on. */
 export function commentsIn(text: string): string[] {
   const comments: string[] = [];
   if (!text.includes('#')) return comments;
   let inScalar = false;
   for (const lexeme of new Lexer().lex(text)) {
     if (!inScalar && lexeme.startsWith('#')) comments.push(lexeme.trimEnd());
-    // The lexer's mark before a scalar, whose text may begin with the character of a comment.
+    // The lexer's mark before a scalar, whose text may begin with `#`.
     inScalar = lexeme === '\u001f';
   }
   return comments;
@@ -319,7 +321,7 @@ export function quotesOf(written: string): Quotes {
   return written.startsWith('"') ? '"' : written.startsWith("'") ? "'" : '';
 }
 
-/** A text as YAML on one line, in these quotes where they can hold it. */
+/** Formats a text as YAML on one line, in these quotes if they can hold it. */
 export function quoteText(text: string, quotes: Quotes): string {
   if (quotes === '') return scalar(text);
   return quotes === "'" && !text.includes("'") && !hasHidden(text) ? `'${text}'` : jsonText(text);
@@ -329,7 +331,7 @@ function inline(value: JsonValue, quotes: Quotes): string {
   return typeof value === 'string' ? quoteText(value, quotes) : flow(value);
 }
 
-/** Anchors and tags before a value, each after a space. */
+/** Returns the anchors and tags before a value, each after a space. */
 function marksOf(text: string): string {
   const marks = text.replace(/(^|\s)#[^\r\n]*/g, '$1').match(/(?<=\s)[&!]\S*/g) ?? [];
   return marks.map((mark) => ` ${mark}`).join('');
@@ -344,7 +346,7 @@ function memberValue(value: JsonValue, name: string): JsonValue {
   return isObject(value) ? (own(value, name) ?? null) : null;
 }
 
-/** The lines of a text with their ends. */
+/** Splits a text into lines with their ends. */
 function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

@@ -46,9 +46,9 @@ interface Step {
 }
 
 /**
- * The text with the changes made and all other lines as they were. An edited `Document` of `yaml` would reformat them.
- * Brackets that a change is in become one line per setting, and JSON is formatted with the indentation that it has.
- * Undefined if there is no place for a change; the caller verifies the meaning of the result.
+ * Returns the text with the changes made and all other lines unchanged. An edited `Document` of `yaml` would reformat them. Brackets around a change
+ * become one line per setting, and JSON keeps its indentation. Returns undefined if there is no place for a change; the caller verifies the meaning
+ * of the result.
  */
 export function rewritten(input: RewriteInput): Rewritten | undefined {
   return parseObject(input.text) ? rewrittenJson(input) : rewrittenYaml(input);
@@ -79,7 +79,7 @@ class Rewriter {
   private readonly input: RewriteInput;
   private readonly layout: Layout;
   private readonly root: Section | undefined;
-  /** The new place of the first member that left a section: comments about the section go there. */
+  /** The new place of the first member that left a section, to which comments about the section move. */
   private readonly heirs = new Map<Entry, Step>();
   private readonly dropped = new Map<Change, string[]>();
 
@@ -108,7 +108,7 @@ class Rewriter {
     return true;
   }
 
-  /** Comments about something that no longer exists would be read as being about what follows. */
+  /** Removes a setting with its comments, which would otherwise seem to be about the following one. */
   private drop(change: Change, { section, entry }: Step): void {
     cut(section, entry);
     const comments = commentsIn(entryText(entry));
@@ -151,7 +151,7 @@ class Rewriter {
     if (!section) return false;
     const there = memberOf(section, last);
     if (there) {
-      // The value at the older name counts, as for every reader.
+      // The value at the older name wins, as for every reader.
       cut(section, there);
       addComments(entry, commentsIn(entryText(there)), section.column, this.layout.eol);
     }
@@ -164,7 +164,7 @@ class Rewriter {
     return true;
   }
 
-  /** A section that was missing is placed where its first setting was. */
+  /** Creates a missing section at the position of its first setting. */
   private makeSection(section: Section, name: string, way: readonly Step[], first: Entry, index: number): Entry {
     const body = { column: section.column + this.layout.step, entries: [], end: '' };
     const entry: Entry = { ...newEntry(name, {}), key: quoteText(name, quotesOf(first.key)), body };
@@ -173,7 +173,7 @@ class Rewriter {
     return entry;
   }
 
-  /** Where the moved value was, or after the section that it was in; after what was added there before; or at the end. */
+  /** Inserts an entry at the position of the moved value, or after the section that contained it; after entries added there before; or at the end. */
   private insert(section: Section, entry: Entry, way: readonly Step[], index: number, moved = entry): void {
     const { entries } = section;
     const step = way.find((each) => each.section === section);
@@ -212,7 +212,7 @@ class Rewriter {
   }
 }
 
-/** Removes a member with the comments right above it, and returns its position. What is above a blank line stays. */
+/** Removes a member with the comments directly above it, and returns its position. Comments above a blank line stay. */
 function cut(section: Section, entry: Entry): number {
   const { entries } = section;
   const index = entries.indexOf(entry);
@@ -225,7 +225,7 @@ function cut(section: Section, entry: Entry): number {
   return index;
 }
 
-/** Adjacent blank lines of two places become one. */
+/** Joins the lines of two places, merging adjacent blank lines. */
 function joinLines(staying: string, following: string, edge: boolean): string {
   const blank = staying.trim() === '';
   return blank && (edge || /^[ \t]*\r?\n/.test(following)) ? following : `${staying}${following}`;
@@ -236,7 +236,7 @@ function rename(entry: Entry, name: string): void {
   entry.key = quoteText(name, quotesOf(entry.key));
 }
 
-/** Columns between a section and the first one in it. */
+/** Returns the columns between a section and the first section in it; undefined without one. */
 function stepOf({ column, entries }: Section): number | undefined {
   for (const { body, value } of entries) {
     if (typeof body === 'string' || !isObject(value)) continue;

@@ -22,7 +22,7 @@ export interface Upgraded {
   /** Settings version of the document. */
   from: number;
   to: number;
-  /** In document order; empty if the document already has the newest version. */
+  /** Changes in document order; empty if the document already has the newest version. */
   changes: readonly CommentedChange[];
   /** Settings whose new value depends on the platform. */
   platformDependent: readonly SettingPath[];
@@ -30,7 +30,7 @@ export interface Upgraded {
   notices: readonly string[];
   before: string;
   after: string;
-  /** For display: with secrets masked. */
+  /** The texts for display, with secrets masked. */
   shown: { before: string; after: string };
 }
 
@@ -42,10 +42,10 @@ interface CommentedChange extends Change {
 const FREEZE = 'experimental.containerEngine.webAssembly.enabled';
 
 /**
- * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version. Other lines
- * keep every character, settings that moved keep their comments, and those of removed settings are removed. The result
- * is read again and compared with the migration of the old settings before it is returned.
- * @param context of the system that the document is for: a few old values depend on it.
+ * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version. Other lines keep every character,
+ * settings that moved keep their comments, and those of removed settings are removed. The result is read again and compared with the migration of the
+ * old settings before it is returned.
+ * @param context context of the document's system: a few old values depend on it.
  * @throws RdError `ERR_PROFILE_INVALID` with every finding, or if no result can be verified.
  */
 export async function upgradeDocument(source: Uint8Array, label: string, context: CheckContext): Promise<Upgraded> {
@@ -83,7 +83,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
 }
 
 /**
- * Aliases stay if the result is right with them. If an anchor moved behind its alias, or changed, all are written out.
+ * Verifies the new text. Aliases stay if the result is right with them. If an anchor moved behind its alias, or changed, all are written out.
  * @throws RdError `ERR_PROFILE_INVALID` if no result can be verified.
  */
 async function verifyText(
@@ -109,7 +109,7 @@ async function verifyText(
   });
 }
 
-/** The new text as a document, if it means what the migration means and has all comments except those of removed settings. */
+/** Returns the new text as a document, if it has the meaning of the migration and all comments except those of removed settings. */
 async function verifyRewrite(
   { text, dropped }: Rewritten,
   before: string,
@@ -130,7 +130,7 @@ async function verifyRewrite(
   return equal(comments.sort(), commentsIn(before).sort()) ? document : undefined;
 }
 
-/** What the application adds to a locked profile of an old version, and the upgraded document does not contain. */
+/** Returns notices about settings that the application adds to a locked profile of an old version, and that the upgraded document lacks. */
 function noticesOf({ shape }: ReadDocument, from: number, settings: JsonObject, label: string): string[] {
   const locked = shape.locked !== undefined && Object.keys(shape.locked).length > 0;
   const named = shape.form === 'settings' && /(^|[./\\])locked\.[^/\\]*$/.test(label);
@@ -141,7 +141,7 @@ function noticesOf({ shape }: ReadDocument, from: number, settings: JsonObject, 
   ];
 }
 
-/** Secrets that are written in the document. */
+/** Returns the secrets that are written in the document. */
 function secretsOf({ settings }: ReadDocument): string[] {
   return FIELDS.flatMap(({ path, sensitive }) => {
     const value = sensitive ? leafAt(settings, path) : undefined;
@@ -149,7 +149,7 @@ function secretsOf({ settings }: ReadDocument): string[] {
   });
 }
 
-/** The text with each secret masked in its place, and elsewhere if it is too long to be an ordinary word. */
+/** Returns the text with each secret masked in its place, and elsewhere if it is too long to be an ordinary word. */
 function withMaskedSecrets(
   text: string,
   { parsed, settings, shape }: ReadDocument,
@@ -168,7 +168,7 @@ function withMaskedSecrets(
   return withoutSecrets(withReplacements(text, pieces), secrets);
 }
 
-/** The text with the values of its aliases in their places. */
+/** Returns the text with its aliases replaced by their values. */
 function withoutAliases(text: string): string {
   const document = parseYaml(text, { uniqueKeys: false, logLevel: 'silent' });
   const values: Replacement[] = [];
@@ -189,7 +189,7 @@ interface ReadDocument {
   parsed: ParsedDocument;
   value: JsonObject;
   shape: Shape;
-  /** As written: at their own version, with references to secrets. */
+  /** Settings as written: at their own version, with references to secrets. */
   settings: JsonObject;
   /** All problems, except those that depend on the system or on other settings. */
   findings: Finding[];
@@ -218,17 +218,17 @@ function asObject(value: JsonValue | undefined): JsonObject {
 }
 
 const MASK = '********';
-/** Secrets of at least this many characters are masked wherever they occur. */
+/** Characters from which on a secret is masked wherever it occurs. */
 const LONG_SECRET = 6;
 
-/** A part of a text, and what replaces it. */
+/** A part of a text and its replacement. */
 interface Replacement {
   offset: number;
   length: number;
   text: string;
 }
 
-/** The text with these parts replaced. They may come in any order but must not overlap. */
+/** Replaces these parts of a text. They may come in any order but must not overlap. */
 export function withReplacements(text: string, replacements: readonly Replacement[]): string {
   return [...replacements]
     .sort((a, b) => b.offset - a.offset)
@@ -237,7 +237,7 @@ export function withReplacements(text: string, replacements: readonly Replacemen
     }, text);
 }
 
-/** The text with repetitions of secrets masked, unless a secret is so short that it may be an ordinary word. */
+/** Masks repetitions of secrets in a text, unless a secret is so short that it may be an ordinary word. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter((secret) => secret.length >= LONG_SECRET)

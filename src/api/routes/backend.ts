@@ -20,15 +20,18 @@ export interface BackendPort {
   userFiles: Pick<FollowingIntegration, 'retry'>;
   /** True while the lock file of a snapshot operation exists. */
   isBackendLocked(): Promise<boolean>;
-  /** The lock file is that of another program. */
+  /** True if the lock file belongs to another program. */
   isLockedByOther(): Promise<boolean>;
-  /** Begins an orderly shutdown, by whom the history says. Resolves once clients that look for the service of this home can see that it is exiting. */
+  /**
+   * Begins an orderly shutdown; `by` is its author in the history. Resolves once clients that look for the service of this home can see that it is
+   * exiting.
+   */
   requestStop(reason: string, by?: Author): Promise<void>;
   /** Throws if these directories must not be reset. */
   checkFactoryReset(request: { cache: boolean }): void;
-  /** Begins to stop as `requestStop`, and ends by removing this installation. `cache`: downloads, too. */
+  /** Begins an orderly shutdown that ends with the removal of this installation; `cache` also removes downloads. */
   requestFactoryReset(request: { cache: boolean }): Promise<void>;
-  /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
+  /** Carries out `PUT /v1/k8s_reset` and throws its errors. */
   resetBackend: Resets;
   log: Log;
 }
@@ -85,7 +88,10 @@ const PUT_DOC = withDoc({
   },
 });
 
-/** Of the data of a desktop that this service runs, the compatible tool copies nothing, and what it restores is in nobody's use. */
+/**
+ * Refusal of a snapshot by the compatible tool: it would copy none of the data of a desktop that this service runs, and restore data that nothing
+ * uses.
+ */
 const SNAPSHOT_OF_ANOTHER =
   "another program cannot make or restore snapshots of this desktop: its data is not in Rancher Desktop's files";
 const SNAPSHOT_HERE = 'Use `rdctl snapshot` of the rdctl that runs this service; nothing was stopped.';
@@ -95,7 +101,7 @@ const POWERS: ReadonlyMap<unknown, Power> = new Map([
   ['STOPPED', 'stopped'],
 ]);
 
-/** `/v1/backend_state`: the state of the backend, and its desired power. */
+/** Registers `/v1/backend_state`: the state of the backend, and its desired power. */
 export function backendStateRoutes(app: FastifyInstance, port: BackendPort): void {
   const { controllers, store, userFiles, log } = port;
   app.get('/v1/backend_state', GET_DOC, async (_request, reply) => {
@@ -106,7 +112,7 @@ export function backendStateRoutes(app: FastifyInstance, port: BackendPort): voi
   app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
     const { power, locked } = parseState(bytesOf(request));
     if (power === 'stopped' && locked && (await port.isLockedByOther())) {
-      // All that the compatible tool shows of such an answer.
+      // The status line is the only part of this response that the compatible tool shows.
       reply.raw.statusMessage = SNAPSHOT_OF_ANOTHER;
       throw new RdError('ERR_BACKEND_LOCKED', SNAPSHOT_OF_ANOTHER, { advice: SNAPSHOT_HERE });
     }
@@ -141,7 +147,10 @@ function parseState(bytes: Buffer): { power: Power; locked: boolean } {
   );
 }
 
-/** `PUT /v1/shutdown`: responds once nothing listens here any more, so that the caller can start the next service; then everything stops in order. */
+/**
+ * Registers `PUT /v1/shutdown`. It responds once nothing listens here any more, so that the caller can start the next service; then everything stops
+ * in order.
+ */
 export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: BackendPort): void {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
@@ -198,7 +207,7 @@ const RESET_DOC = withDoc({
   },
 });
 
-/** `PUT /v1/k8s_reset`. */
+/** Registers `PUT /v1/k8s_reset`. */
 export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: BackendPort): void {
   app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
     const { mode, ...rest } = parseReset(bytesOf(request));
@@ -208,8 +217,8 @@ export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: BackendPo
 }
 
 /**
- * Without a mode, the one that loses less. An unknown one must not delete anything. A client of the compatible interface does not say
- * whether it wants a snapshot.
+ * Parses a reset. Without a mode, it is the one that loses less; an unknown mode is refused and deletes nothing. A client of the compatible interface
+ * does not say whether it wants a snapshot.
  */
 function parseReset(bytes: Buffer): {
   mode: ResetMode;
@@ -246,7 +255,7 @@ const FACTORY_RESET_DOC = withDoc({
   },
 });
 
-/** `PUT /v1/factory_reset`: responds as `PUT /v1/shutdown` does, then stops the service and removes this installation. */
+/** Registers `PUT /v1/factory_reset`. It responds once nothing listens here any more, then stops the service and removes this installation. */
 export function factoryResetRoutes(app: FastifyInstance, port: BackendPort): void {
   const { checkFactoryReset, requestFactoryReset, log } = port;
   app.put('/v1/factory_reset', {
@@ -261,7 +270,7 @@ export function factoryResetRoutes(app: FastifyInstance, port: BackendPort): voi
   });
 }
 
-/** Refuses any body that is not understood, because the call is destructive. */
+/** Parses whether downloads are kept. Refuses any body that is not understood, because the call is destructive. */
 function keepsDownloads(bytes: Buffer): boolean {
   if (bytes.length === 0) return false;
   const body = parseJson(bytes);

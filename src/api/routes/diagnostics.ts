@@ -47,7 +47,7 @@ const REPORT: JsonSchema = {
   },
 };
 
-/** A query parameter may come more than once. */
+/** Query parameters; one that is given more than once is an array. */
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The port of the diagnostics routes. */
@@ -55,7 +55,7 @@ export interface DiagnosticsPort {
   diagnostics: Diagnostics;
 }
 
-/** `/v1/diagnostic_*`: the checks of this desktop, and their results. */
+/** Registers `/v1/diagnostic_*`: the checks of this desktop, and their results. */
 export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: DiagnosticsPort): void {
   app.get(
     '/v1/diagnostic_categories',
@@ -123,7 +123,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: Diagnos
   );
 }
 
-/** The first value given; an empty one counts as absent. */
+/** Returns the first value given; an empty one counts as absent. */
 function firstOf(value: string | string[] | undefined): string | undefined {
   return [value].flat()[0] || undefined;
 }

@@ -7,10 +7,10 @@ import { createEventHub, type HubInput } from '../event-hub.ts';
 import { schemaOf, withDoc } from '../route-doc.ts';
 import { type StatusPort, statusDocument } from './status.ts';
 
-/** The port of the event stream, which sends the status, too. */
+/** The port of the event stream, which includes the status. */
 export interface EventsPort extends StatusPort, Omit<HubInput, 'status'> {}
 
-/** `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). docs/events.md describes kinds, ids and heartbeats. */
+/** Registers `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). docs/events.md describes kinds, ids and heartbeats. */
 export function eventRoutes(app: FastifyInstance, port: EventsPort): void {
   const { events, onStatus, streams, clock, log } = port;
   const hub = createEventHub({
@@ -43,7 +43,7 @@ export function eventRoutes(app: FastifyInstance, port: EventsPort): void {
   });
 }
 
-/** Readers of earlier releases expect `status` alone. */
+/** Parses the requested kinds. The default is `status` alone, which readers of earlier releases expect. */
 function kindsIn(query: unknown): ReadonlySet<EventKind> {
   const given: unknown = isObject(query) ? query.kinds : undefined;
   const words = [given ?? 'status'].flat().flatMap((value) => String(value).split(','));
@@ -55,13 +55,13 @@ function kindsIn(query: unknown): ReadonlySet<EventKind> {
   });
 }
 
-/** Open streams of one caller: each takes a connection, of which the service has a limited number. */
+/** Open streams that one caller may have. Each takes a connection, and the service has a limited number of them. */
 export const MOST_STREAMS = 128;
 
-/** Counts the open streams of each caller: the name of a token, or undefined for full credentials. */
+/** Creates the limit of open streams for each caller: the name of a token, or undefined for full credentials. */
 export function createStreamLimit() {
   const open = new Map<string | undefined, number>();
-  /** Throws `ERR_TOO_MANY`. The stream counts until its connection is closed. */
+  /** Admits a stream, which counts until its connection is closed. @throws RdError `ERR_TOO_MANY`. */
   return function admit(caller: string | undefined, reply: Pick<ServerResponse, 'once'>): void {
     const own = open.get(caller) ?? 0;
     if (own >= MOST_STREAMS) {

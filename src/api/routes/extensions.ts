@@ -5,9 +5,12 @@ import { authorOf } from '../author.ts';
 import { type ReplyDoc, withDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
-/** Why a request was refused, for display, percent-encoded; the body is that of the compatible interface. */
+/** Header with the reason of a refusal for display, percent-encoded; the body is that of the compatible interface. */
 const REASON = 'Rdctl-Reason';
-/** Features that an extension requests and does not get: clauses separated by ` | `, percent-encoded. */
+/**
+ * Header with the features that an extension requests and does not get: clauses separated by `
+ * `, percent-encoded.
+ */
 const LEFT_OUT = 'Rdctl-Left-Out';
 
 const NOT_READY: ReplyDoc = { description: 'no engine has run since the service started', body: 'text' };
@@ -18,7 +21,7 @@ export interface ExtensionsPort {
   extensions: Pick<Extensions, 'ready' | 'list' | 'install' | 'uninstall'>;
 }
 
-/** `/v1/extensions`: the installed extensions. Installing and uninstalling are serialized. */
+/** Registers `/v1/extensions`: the installed extensions. Installing and uninstalling are serialized. */
 export function extensionRoutes(app: FastifyInstance, { extensions }: ExtensionsPort): void {
   app.get(
     '/v1/extensions',
@@ -110,7 +113,7 @@ function idOf({ query }: FastifyRequest): string {
   throw new RdError('ERR_BODY_INVALID', `Invalid extension id ${JSON.stringify(id)}: not a string.`);
 }
 
-/** For clients with a time limit for the first byte. */
+/** Sends an interim response, for clients that limit the time until the first byte. */
 function interim({ raw }: FastifyReply): void {
   if (raw.socket) raw.writeProcessing();
 }
@@ -123,16 +126,16 @@ async function withReason<T>(reply: FastifyReply, work: Promise<T>): Promise<T> 
   });
 }
 
-/** The actual problem, with the advice of the cause, if any. */
+/** Returns the root problem as text, with the advice of its cause, if any. */
 function reasonText(cause: Error): string {
   if (!(cause instanceof RdError) || cause.advice === undefined) return cause.message;
   return `${cause.message.replace(/\.$/, '')}. ${cause.advice}`;
 }
 
-/** Characters of a text in a header, before encoding. */
+/** Characters of a text that a header carries, before encoding. */
 const MAX_TEXT = 1000;
 
-/** Text for a header; lone surrogates, which have no encoding, become the replacement character. */
+/** Encodes text for a header; lone surrogates, which have no encoding, become the replacement character. */
 function headerText(text: string): string {
   const start = Array.from(text.slice(0, 2 * MAX_TEXT))
     .slice(0, MAX_TEXT)

@@ -20,11 +20,11 @@ const DOC = withDoc({
 
 /** The port of the history route. */
 export interface HistoryPort {
-  /** Everything that was changed, oldest first. Throws `ERR_IO`. */
+  /** Returns every recorded change, oldest first. Throws `ERR_IO`. */
   history: { entries(): Promise<HistoryEntry[]> };
 }
 
-/** `GET /v2/history`: who changed what, and what became of it. */
+/** Registers `GET /v2/history`: all changes, with their authors and outcomes. */
 export function historyRoutes(app: FastifyInstance, { history }: HistoryPort): void {
   app.get('/v2/history', DOC, async (_request, reply) => {
     const document: History = { kind: 'History', formatVersion: 1, entries: await history.entries() };

@@ -32,12 +32,12 @@ const RELEASE_DOC = withDoc({
   },
 });
 
-/** The port of the routes of kept profiles. */
+/** The port of the kept-profile routes. */
 export interface KeptPort {
   watch: Pick<Watch, 'status' | 'release'>;
 }
 
-/** `/v2/kept`: the profiles that the service keeps. */
+/** Registers `/v2/kept`: the profiles that the service keeps. */
 export function keptRoutes(app: FastifyInstance, { watch }: KeptPort): void {
   app.get('/v2/kept', LIST_DOC, (_request, reply) => {
     const document: Kept = { kind: 'Kept', formatVersion: 1, kept: watch.status() };

@@ -67,7 +67,7 @@ export interface LayersPort {
   driver: DriverInfo;
 }
 
-/** `GET /v2/settings/layers`: the layers of all settings, and where each comes from. */
+/** Registers `GET /v2/settings/layers`: the layers of all settings, and the source of each. */
 export function layerRoutes(app: FastifyInstance, { layers, store, driver }: LayersPort): void {
   const doc = withDoc({
     scope: 'read',

@@ -9,9 +9,9 @@ import type { ServiceFacts } from './status.ts';
 /** An endpoint of the compatible interface. */
 export interface Endpoint {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** Without the version prefix: `settings/locked`. */
+  /** Path without the version prefix, such as `settings/locked`. */
   name: string;
-  /** 0: the path under `/v0` returns an error that names the newer path; 1: it is unknown there. */
+  /** First version that has the endpoint. With 0, its path under `/v0` returns an error that names the newer path; with 1, it is unknown there. */
   since: 0 | 1;
 }
 
@@ -48,7 +48,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
 const VERSION_0 = ['GET /v0'];
 const VERSION_1 = ['GET /v1', ...ENDPOINTS.map(({ method, name }) => `${method} /v1/${name}`)];
 
-/** `GET /`, `/v0`, `/v1`: the endpoints, as compact JSON in the order of the compatible interface. */
+/** Registers `GET /`, `/v0` and `/v1`: the endpoints, as compact JSON in the order of the compatible interface. */
 export function listingRoutes(app: FastifyInstance): void {
   list(app, '/', 'List all endpoints', ['GET /', ...VERSION_0, ...VERSION_1]);
   list(app, '/v0', 'List the endpoints of version 0', VERSION_0);
@@ -75,7 +75,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
   });
 }
 
-/** `GET /v1/about`: a sentence for display. */
+/** Registers `GET /v1/about`: a sentence for display. */
 export function aboutRoutes(app: FastifyInstance): void {
   const doc = withDoc({
     scope: 'read',
@@ -87,10 +87,10 @@ export function aboutRoutes(app: FastifyInstance): void {
   });
 }
 
-/** Served under `/v0` as under `/v1`, for tools of the oldest releases. */
+/** Endpoints that `/v0` serves exactly like `/v1`, for tools of the oldest releases. */
 const SERVED = new Set(['GET settings', 'PUT settings', 'PUT shutdown']);
 
-/** Endpoints that a `/v0` client may expect there: 400 with the path to use. */
+/** Registers the endpoints that a `/v0` client may expect: 400 with the path to use. */
 export function olderVersionRoutes(app: FastifyInstance): void {
   for (const { method, name, since } of ENDPOINTS) {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
@@ -122,12 +122,12 @@ export function olderVersionRoutes(app: FastifyInstance): void {
   }
 }
 
-/** The port of the API description: the facts of this service that it contains. */
+/** The facts of this service that its API description contains. */
 export interface OpenApiPort {
   about: Pick<ServiceFacts, 'version' | 'port'>;
 }
 
-/** `GET /v2/openapi.json`: the description of this API, generated on request. */
+/** Registers `GET /v2/openapi.json`: the description of this API, generated on request. */
 export function openApiRoutes(app: FastifyInstance, { about }: OpenApiPort, routes: readonly DescribedRoute[]): void {
   const doc = withDoc({
     scope: 'read',

@@ -2,18 +2,18 @@ import type { FastifyInstance } from 'fastify';
 import type { ServiceMetrics } from '../../service/metrics.ts';
 import { withDoc } from '../route-doc.ts';
 
-/** The text format of Prometheus. */
+/** The media type of the Prometheus text format. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Answers there end with the reader, not with the work. */
+/** Routes whose responses last until the reader leaves, so their duration is not measured. */
 const STREAMS: readonly string[] = ['/v2/events'];
 
-/** The port of the metrics route, and of the measurement of requests. */
+/** The port of the metrics route and of the request measurement. */
 export interface MetricsPort {
   metrics: Pick<ServiceMetrics, 'request' | 'text'>;
 }
 
-/** Measures every request. Labels are those of routes, never what a client sends. */
+/** Measures every request. Labels are route patterns, never text that a client sends. */
 export function measureRequests(app: FastifyInstance, { metrics }: MetricsPort): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { url } = request.routeOptions;
@@ -26,7 +26,7 @@ export function measureRequests(app: FastifyInstance, { metrics }: MetricsPort):
   });
 }
 
-/** `GET /v2/metrics`: for Prometheus. */
+/** Registers `GET /v2/metrics`, in the Prometheus text format. */
 export function metricsRoutes(app: FastifyInstance, { metrics }: MetricsPort): void {
   const doc = withDoc({
     scope: 'read',

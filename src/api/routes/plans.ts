@@ -17,7 +17,7 @@ import { schemaOf, withDoc } from '../route-doc.ts';
 import type { TokenHolder } from '../token-guard.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
-/** Milliseconds that a plan waits for an observation by default, and at most. */
+/** Milliseconds that a plan waits for an observation: the default and the maximum. */
 const USUAL_WAIT = 3_000;
 const LONGEST_WAIT = 600_000;
 
@@ -59,7 +59,7 @@ export interface PlansPort {
   userFiles: Pick<FollowingIntegration, 'userFiles' | 'retry'>;
 }
 
-/** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
+/** Registers `POST /v2/plan`: the changes that a desired state would make here, and their costs. Changes nothing. */
 export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: PlansPort): void {
   const turns = createPlanTurns();
   app.post<{ Body: PlanRequest & PlanOptions }>(
@@ -73,16 +73,16 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const window = maintenance && windowOf(maintenance);
       const text = await turns.admit(token?.name, async (turn) => {
         const request = await turn(() => planner.check(body));
-        // A part of its own: a long list takes as long as the rest of the plan, which finds it parsed.
+        // A turn for the warnings alone: parsing a long list takes as long as the rest of the plan, which then finds it parsed.
         await turn(() => planner.warnings(request));
-        // A container that was started a second ago counts, too.
+        // Observes afresh, so that the plan counts a container that was started a second ago.
         const looked = await controllers.look(AbortSignal.any([limit, gone]), 'until it succeeds');
         const outdated = controllers.waitingFor() ?? 'the driver did not answer';
         const files = await userFiles.userFiles();
         const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
         const writer = { by: { how, ...callerOf(call) }, ...defined({ kept }) };
         const withLive = isObject(query) && query.live === 'true';
-        // Plan and live state are of the same moment: nothing is awaited between them.
+        // One turn without an await, so that the plan and the live state are of the same moment.
         const { plan, live } = await turn(() => ({
           plan: watch.plan(planner.planFor(request, writer, facts), window),
           live: withLive ? { live: liveState(planner.live(), token) } : {},
@@ -95,12 +95,12 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
   );
 }
 
-/** Tokens see no secrets. */
+/** Returns the live state, without secrets for tokens. */
 function liveState(live: LiveState, token: TokenHolder | undefined): LiveState {
   return token ? { ...live, settings: settingsWithoutSecrets(live.settings) } : live;
 }
 
-/** @throws RdError `ERR_BODY_INVALID` unless it is a number of milliseconds, given once. */
+/** Parses the wait in milliseconds. @throws RdError `ERR_BODY_INVALID` unless it is a number, given once. */
 function waitOf(query: unknown): number {
   const given: unknown = isObject(query) ? query.waitMs : undefined;
   if (given === undefined) return USUAL_WAIT;
@@ -109,7 +109,7 @@ function waitOf(query: unknown): number {
   throw new RdError('ERR_BODY_INVALID', `waitMs must be a number of milliseconds from 0 to ${LONGEST_WAIT}`);
 }
 
-/** Aborted when the client disconnects, and after the reply. */
+/** Returns a signal that aborts when the client disconnects, and after the reply. */
 function signalOfDisconnect({ raw }: FastifyReply): AbortSignal {
   const closed = new AbortController();
   raw.once('close', () => closed.abort());
@@ -142,7 +142,7 @@ const APPLY_DOC = withDoc({
   },
 });
 
-/** `POST /v2/apply`: carries out an approved plan. */
+/** Registers `POST /v2/apply`: carries out an approved plan. */
 export function applyRoutes(app: FastifyInstance, { planner, watch, userFiles }: PlansPort): void {
   app.post<{ Body: PlanRequest & ApplyOptions }>(
     '/v2/apply',

@@ -58,7 +58,9 @@ export interface PortForwardsPort {
   portForwards: Pick<PortForwards, 'ensure' | 'remove' | 'list'>;
 }
 
-/** Local ports that lead to services of the cluster. The list of them under `/v2` is our own. */
+/**
+ * Registers the port forwards: local ports that lead to services of the cluster. Only the list under `/v2` is not part of the compatible interface.
+ */
 export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortForwardsPort): void {
   app.post(
     '/v1/port_forwarding',
@@ -148,7 +150,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: PortFo
   );
 }
 
-/** The body with all keys. To the compatible application, an array is an object without them. */
+/** Parses the body, with all keys. The compatible application treats an array as an object without any of them. */
 function forwardBody(request: FastifyRequest): JsonObject {
   const value = parseJson(bytesOf(request));
   if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
@@ -156,7 +158,7 @@ function forwardBody(request: FastifyRequest): JsonObject {
   throw new RdError('ERR_BODY_INVALID', TEXTS.missingParameters);
 }
 
-/** The forward in the query. Missing parameters are reported before repeated ones. */
+/** Parses the forward in the query. Missing parameters are reported before repeated ones. */
 function forwardOf({ query }: FastifyRequest): Record<(typeof KEYS)[number], string> {
   const given: JsonObject = isObject(query) ? query : {};
   const missing = KEYS.find((name) => !given[name]);
@@ -171,11 +173,11 @@ function forwardOf({ query }: FastifyRequest): Record<(typeof KEYS)[number], str
   return { namespace: text('namespace'), service: text('service'), k8sPort: text('k8sPort') };
 }
 
-/** Always 400 here: the sentence of the compatible application, then the reason. */
+/** Turns an error into a 400 with the sentence of the compatible application, then the reason. */
 function forwardError(cause: unknown): unknown {
   if (!(cause instanceof RdError)) return cause;
   const code = systemCode(cause);
-  // Clients show errors that they do not know in this form.
+  // Clients display an unknown error only in this form.
   const text = cause.code === 'ERR_IO' && code ? `; error code: ${code}` : reasonOf(cause);
   return new RdError('ERR_BODY_INVALID', `${TEXTS.cannotForward}${text}`, { cause });
 }

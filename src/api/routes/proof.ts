@@ -3,20 +3,20 @@ import { RdError } from '../../errors.ts';
 import { schemaOf, withDoc } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
-/** 16 to 64 bytes. */
+/** A nonce of 16 to 64 bytes in hex. */
 const NONCE = /^(?:[0-9a-f]{2}){16,64}$/;
-/** Proofs per second; a tool needs one per request. */
+/** Proofs per second that are answered; a tool needs one per request. */
 const MAX_PER_SECOND = 500;
 
 /** The port of the proof route. */
 export interface ProofPort {
-  /** The proof for a nonce; see `src/client/service-proof.ts`. */
+  /** Returns the proof for a nonce, as `src/client/service-proof.ts` checks it. */
   prove(nonce: string): string;
 }
 
 /**
- * `GET /v2/proof`: shows that this is the service of the connection file before the caller sends its password. It requires
- * no credentials, so it reveals only a keyed digest of the nonce, at a limited rate. `now`: milliseconds.
+ * Registers `GET /v2/proof`, with which a caller verifies that this is the service of its connection file before it sends its password. It requires
+ * no credentials, so it reveals only a keyed digest of the nonce, at a limited rate. `now` is in milliseconds.
  */
 export function proofRoutes(
   app: FastifyInstance,

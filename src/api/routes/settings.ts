@@ -83,7 +83,7 @@ const LOCKED_DOC = withDoc({
   },
 });
 
-/** Limit for the keys in a log line. */
+/** Keys that one log line names. */
 const LOGGED_KEYS = 20;
 
 interface Outcome {
@@ -101,7 +101,7 @@ export interface SettingsPort extends Pick<UpdateContext, 'driver' | 'host' | 'k
   log: Log;
 }
 
-/** The settings as a document. The response is text, as in the compatible interface, and never 304. */
+/** Registers the settings document. The response is text, which the compatible interface requires, and never 304. */
 export function settingsRoutes(app: FastifyInstance, port: SettingsPort): void {
   const { store } = port;
   for (const url of ['/v1/settings', '/v0/settings']) {
@@ -116,7 +116,7 @@ export function settingsRoutes(app: FastifyInstance, port: SettingsPort): void {
   });
 }
 
-/** Tokens see no secrets. */
+/** Sends the settings with their ETag, without secrets for tokens. */
 function sendSettings(reply: FastifyReply, { desired, etag }: DesiredSnapshot, token: TokenHolder | undefined): void {
   const settings = token ? settingsWithoutSecrets(desired.settings) : desired.settings;
   reply.type(TEXT_TYPE).header('ETag', etag).send(indentedJson(settings));
@@ -136,7 +136,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, port: S
     const { ignored } = update;
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
-    // Computed before the change takes effect: the response says what this change will do.
+    // Computed before the write takes effect, so the response can say what the write will do.
     const { controllers, driver } = port;
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
@@ -148,7 +148,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, port: S
   if (paths.length > 0) {
     counters.settingsWrites += 1;
     log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
-    // Those that follow from the settings alone.
+    // Waits for the user's files that follow from the settings alone.
     await port.userFiles.idle();
   }
   if (ignored.length > 0) {
@@ -167,7 +167,7 @@ function restartText(state: BackendState): string {
   return state === 'STARTING' || state === 'STOPPING' ? TEXTS.busy : TEXTS.reconfiguring;
 }
 
-/** `If-Match` of RFC 9110: a list of strong tags, or `*`. Checked in the write queue, so nothing can intervene. */
+/** Checks `If-Match` (RFC 9110: a list of strong tags, or `*`). Called in the write queue, so nothing can intervene. */
 function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): void {
   if (header === undefined || header.trim() === '*') return;
   if (header.split(',').some((tag) => tag.trim() === etag)) return;
@@ -176,11 +176,11 @@ function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): 
   });
 }
 
-/** Characters in a header; clients limit the size of headers. */
+/** Characters of the header with ignored keys; clients limit the size of headers. */
 const LIMIT = 4000;
 const MORE = encodeURIComponent('…');
 
-/** The value of `Rdctl-Ignored-Keys`: percent-encoded keys, as many as fit, then an ellipsis. */
+/** Formats `Rdctl-Ignored-Keys`: percent-encoded keys, as many as fit, then an ellipsis. */
 function ignoredKeysHeader(keys: readonly string[]): string {
   let value = '';
   for (const key of keys) {
@@ -191,7 +191,7 @@ function ignoredKeysHeader(keys: readonly string[]): string {
   return value;
 }
 
-/** Lone surrogates, which have no encoding, become the replacement character. */
+/** Encodes a key; lone surrogates, which have no encoding, become the replacement character. */
 function encodeKey(key: string): string {
   return encodeURIComponent(Buffer.from(key).toString());
 }
@@ -227,7 +227,7 @@ const PROPOSAL_DOC = withDoc({
   },
 });
 
-/** `PUT /v1/propose_settings`: what would restart. Changes nothing, and lists only fields of the proposal. */
+/** Registers `PUT /v1/propose_settings`: the fields of a proposal whose change would restart something. Changes nothing. */
 export function proposalRoutes(app: FastifyInstance, port: SettingsPort): void {
   const { store, controllers, driver } = port;
   app.put('/v1/propose_settings', PROPOSAL_DOC, (request, reply) => {

@@ -82,7 +82,7 @@ export interface SnapshotsPort {
   snapshots: Snapshots;
 }
 
-/** `/v1/snapshots` and `/v1/snapshot/restore`. */
+/** Registers `/v1/snapshots` and `/v1/snapshot/restore`. */
 export function snapshotRoutes(app: FastifyInstance, { snapshots }: SnapshotsPort): void {
   app.get('/v1/snapshots', LIST_DOC, async (_request, reply) =>
     reply.type(JSON_TYPE).send(JSON.stringify(await snapshots.list())),
@@ -110,7 +110,7 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: SnapshotsPor
   });
 }
 
-/** Other members are ignored. */
+/** Parses a snapshot request, ignoring unknown members. */
 function parseSnapshot(bytes: Buffer): { name: string; description: string; stop: boolean } {
   const value = parseJson(bytes);
   const { name, description, stop = false } = isObject(value) ? value : {};

@@ -22,18 +22,18 @@ export interface ServiceFacts {
   pid: number;
   port: number;
   home: string;
-  /** RFC 3339. */
+  /** Start time in RFC 3339. */
   startedAt: string;
-  /** Why the driver was chosen. */
+  /** Why this driver was chosen, as text for display. */
   driverReason: string;
   notices: readonly string[];
   /** The file or registry key of the locked profile. */
   lockedBy?: string;
-  /** The same of the defaults profile, whether it was applied or not. */
+  /** The file or registry key of the defaults profile, whether it was applied or not. */
   defaultsBy?: string;
 }
 
-/** The port of the status route: the parts of its document. */
+/** The sources of the status document. */
 export interface StatusPort {
   about: ServiceFacts;
   driver: DriverInfo & Pick<Driver, 'access' | 'published'>;
@@ -43,13 +43,13 @@ export interface StatusPort {
   userFiles: Pick<FollowingIntegration, 'report' | 'conditions'>;
   watch: Pick<Watch, 'status' | 'conditions' | 'notices'>;
   applies: Pick<Applies, 'report'>;
-  /** The last apply that is undone if it fails. */
+  /** The last apply that would be undone if it failed. */
   transaction(): TransactionReport | undefined;
-  /** The operation on the backend's data, such as a snapshot, as a sentence. */
+  /** The operation on the backend's data, such as a snapshot, as a sentence; undefined if there is none. */
   maintenance(): string | undefined;
 }
 
-/** `GET /v2/status`: the document of `schemas/status.json`. */
+/** Registers `GET /v2/status`: the document of `schemas/status.json`. */
 export function statusRoutes(app: FastifyInstance, port: StatusPort): void {
   const doc = withDoc({
     scope: 'read',
@@ -61,7 +61,7 @@ export function statusRoutes(app: FastifyInstance, port: StatusPort): void {
   });
 }
 
-/** The one place where the document is made. */
+/** Assembles the status document of the route and of the event stream. */
 export function statusDocument(port: StatusPort): StatusDocument {
   const { about, driver, controllers, store, counters, userFiles } = port;
   const maintenance = port.maintenance();

@@ -17,7 +17,7 @@ interface TransientSettings {
 }
 
 type TransientUpdate =
-  /** One line per problem; nothing was changed. */
+  /** `refused` has one line per problem, and nothing was changed. */
   { kind: 'refused'; lines: string[] } | { kind: 'unchanged' } | { kind: 'changed'; settings: TransientSettings };
 
 /** The transient settings of this service. */
@@ -41,7 +41,7 @@ export function createTransientStore(platform: Platform, noModalDialogs: boolean
   };
 }
 
-/** The effect of a body. Unknown members are ignored; equal values are no change. Pure. */
+/** Decides the effect of a body. Unknown members are ignored; equal values are no change. */
 function decideTransient(payload: JsonObject, current: TransientSettings, platform: Platform): TransientUpdate {
   const draft = structuredClone(current);
   const { navItem } = draft.preferences;
@@ -133,7 +133,7 @@ function tabsOf(platform: Platform): ReadonlyMap<string, readonly string[]> {
   ]);
 }
 
-/** The record, or any part of it. */
+/** The schema of the record; with `whole` false, of any part of it. */
 function recordSchema(whole: boolean): JsonSchema {
   const section = (properties: Record<string, JsonSchema>): JsonSchema => ({
     type: 'object',
@@ -177,7 +177,7 @@ export interface TransientPort {
   transient: TransientStore;
 }
 
-/** `/v1/transient_settings`: for clients with windows. This service has none, and only stores the values. */
+/** Registers `/v1/transient_settings`, for clients with windows. This service has no windows, and only stores the values. */
 export function transientSettingsRoutes(app: FastifyInstance, { transient }: TransientPort): void {
   app.get('/v1/transient_settings', GET_DOC, (_request, reply) => {
     reply.type(JSON_TYPE).send(indentedJson(transient.read()));

@@ -7,10 +7,10 @@ import { type ApplyInput, type Carried, type MadePlan, settle } from '../carry-o
 import type { LifecycleClient, PlanClient, Server, SettingsClient, WriteReply } from '../contract.ts';
 import { type ExtensionReply, installExtension, uninstallExtension } from '../extensions.ts';
 
-/** Retry interval while the application is not ready for extensions, in milliseconds. */
+/** Milliseconds between attempts while the application is not ready for extensions. */
 const PAUSE = 250;
 
-/** What the steps are done with. */
+/** The client that carries out the steps. */
 type StepClient = Server &
   Pick<SettingsClient, 'putSettings'> &
   Pick<LifecycleClient, 'status' | 'setBackendState'> &
@@ -28,7 +28,7 @@ export async function carryOutForeign(client: StepClient, input: ApplyInput, mad
   const { extensions, forwards } = deed.steps;
   const { onEvent, signal } = input;
   let status = await client.status();
-  // Converged settings but an abandoned attempt: its cause may be gone, so retry once.
+  // Converged settings but an abandoned attempt: its cause may be gone, so it is retried once.
   if (writes === 0 && status.backendState === 'ERROR' && status.power === 'started') {
     onEvent({ type: 'retrying' });
     await client.setBackendState('STARTED', { signal });
@@ -55,9 +55,8 @@ interface Writes {
 }
 
 /**
- * Applies a plan to another application, which has no apply of its own: one `PUT /v1/settings` with the differences,
- * and the power state if it differs. Writing settings may start its backend, so a stop comes last. `moved` when the
- * settings no longer match the plan.
+ * Applies a plan to another application, which has no apply of its own: one `PUT /v1/settings` with the differences, and the power state if it
+ * differs. Writing settings may start its backend, so a stop comes last. Returns `moved` when the settings no longer match the plan.
  */
 async function writeForeign(
   client: StepClient,
@@ -107,7 +106,7 @@ async function changeForeignExtensions(
   return steps.length;
 }
 
-/** The application notices a started engine with a delay. */
+/** Waits until the application is ready: it notices a started engine with a delay. */
 async function waitUntilReady(
   server: Server,
   { signal, clock }: ApplyInput,
@@ -128,7 +127,7 @@ function lineOf({ status, text, reason }: ExtensionReply): string {
   return reason === undefined ? line : `${line} (${reason})`;
 }
 
-/** Sends all forwards of a request, because existing ones cannot be listed. Throws the refusal, naming the forward. */
+/** Sends all forwards of a request, because existing ones cannot be listed. Throws a refusal, naming the forward. */
 async function sendForeignForwards(
   client: StepClient,
   { signal, onEvent }: ApplyInput,

@@ -36,7 +36,7 @@ export function createForeignClient(plain: ServiceClient): Client & Pick<ApplyCl
     return { ...foreign, settings: foreign.known, text, etag: canonicalJson(settings) };
   }
 
-  /** Undefined where the application does not say. */
+  /** Returns whether a restart is due; undefined if the application does not say. */
   async function restartDue(options?: CallOptions): Promise<boolean | undefined> {
     try {
       const { raw } = await read(options);
@@ -127,7 +127,7 @@ function powerOf(vmState: BackendState): 'started' | 'stopped' {
   return vmState === 'STOPPED' || vmState === 'STOPPING' ? 'stopped' : 'started';
 }
 
-/** The target of a plan. The application does not report its release. */
+/** Returns the target of a plan. The application does not report its release. */
 function foreignTarget({ connection }: Server, settingsVersion: number): Target {
   return {
     product: COMPATIBLE.productName,
@@ -146,7 +146,7 @@ function refuseUnlessOk({ status, statusText, body }: { status: number; statusTe
   });
 }
 
-/** The values sent must be present now; otherwise they were overwritten, or the application does not store them. */
+/** Throws unless the sent values are present now: they were overwritten, or the application does not store them. */
 function refuseLost(body: JsonObject, after: ForeignSettings): void {
   const lost = leaves(body).filter(
     ([path, wanted]) => path !== 'version' && !holds(path, wanted, leafAt(after.known, path)),

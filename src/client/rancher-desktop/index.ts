@@ -1,5 +1,5 @@
-// The door to what concerns Rancher Desktop itself, which the tool also drives: an application with settings of its own version and `/v1` alone.
-// It imports the client of our service, and nothing but this file is imported from outside.
+// The entry point for Rancher Desktop itself, which the tool also drives: an application with its own settings version and `/v1` alone. This folder
+// imports the client of our service, and only this file is imported from outside.
 export { createForeignClient } from './client.ts';
 export { layersOfApplication } from './layers.ts';
 export { noteOtherApplication } from './notice.ts';

@@ -6,8 +6,8 @@ import type { SettingsClient } from '../contract.ts';
 import { locksAtNewest, readForeign } from './shape.ts';
 
 /**
- * The known layers of another application: its settings and its locks. It reads the same deployment profiles, so a
- * profile with its locked values is their source.
+ * Returns the known layers of another application: its settings and its locks. It reads the same deployment profiles, so a profile with its locked
+ * values is their source.
  */
 export async function layersOfApplication(
   client: SettingsClient,

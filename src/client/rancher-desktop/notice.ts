@@ -4,14 +4,14 @@ import { createClient } from '../client.ts';
 import { discover } from '../discovery.ts';
 import type { Caller } from '../session/home.ts';
 
-/** Milliseconds for its answer. */
+/** Milliseconds that the application has to answer. */
 const LOOK_MS = 2000;
 
 /**
- * Says on stderr that the compatible application runs, for a command that reads only what rdctl itself has written and would otherwise seem to
- * speak of that application. Silent where a service of ours runs, and where nothing answers: that application leaves its connection file
- * behind. Starts nothing, and never throws.
- * @param what the command can and cannot tell, as sentences.
+ * Notes on stderr that the compatible application runs, for a command that reads only data of rdctl and would otherwise seem to describe that
+ * application. Silent if our service runs, or if nothing answers: that application leaves its connection file behind. Starts nothing, and never
+ * throws.
+ * @param what the abilities and limits of the command, as sentences.
  */
 export async function noteOtherApplication(
   { globals, io }: Pick<Caller, 'globals' | 'io'>,

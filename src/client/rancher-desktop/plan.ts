@@ -21,31 +21,31 @@ import type { Proposal } from '../contract.ts';
 import { ANY_DRIVER, ANY_HOST } from '../offline.ts';
 import { absence, type ForeignSettings, foreignPlace, locksAtNewest, toForeign } from './shape.ts';
 
-/** The facts about the application that a plan is based on. */
+/** Facts about the application on which a plan is based. */
 export interface ForeignFacts {
   settings: ForeignSettings;
-  /** In the application's shape. */
+  /** Lock record in the application's shape. */
   locks: JsonObject;
   vmState: BackendState;
   target: Target;
-  /** `PUT /v1/propose_settings`: takes a body in the application's shape. */
+  /** Sends `PUT /v1/propose_settings`, with a body in the application's shape. */
   propose(body: JsonObject): Promise<Proposal>;
 }
 
-/** The reply to a proposal, or why there was none. */
+/** The reply to a proposal, or the reason why there was none. */
 type Answer = { kind: 'proposal'; proposal: Proposal } | { kind: 'unknown'; why: string };
 
 const NO_CHANGES: Answer = { kind: 'proposal', proposal: {} };
 
-/** Lines of a refusal about what may be changed, as opposed to invalid values. */
+/** Refusals that concern permission, as opposed to invalid values, by their text. */
 const REFUSALS: readonly [RegExp, 'lock' | 'unsupported'][] = [
   [/^field "([^"]+)" is locked$/, 'lock'],
   [/^Changing field "([^"]+)" via the API isn't supported\.$/, 'unsupported'],
 ];
 
 /**
- * A plan for another application: the difference to its settings, with the costs it reports, or those of the schema,
- * marked estimated. Throws `ERR_SETTINGS_INVALID` for values that it rejects.
+ * Plans for another application: the difference to its settings, with the costs it reports, or those of the schema, marked estimated. Throws
+ * `ERR_SETTINGS_INVALID` for values that it rejects.
  */
 export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Promise<PlannedDeed> {
   const { settings, target, vmState } = facts;
@@ -85,7 +85,7 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
   return { plan: { ...plan, basis: 'estimated', warnings, summary: { ...summary, text } }, deed };
 }
 
-/** What the open changes stop, interrupt or delete there. `interrupts`: the running backend restarts. */
+/** Lists the parts of the application that the open changes stop, interrupt or delete. `interrupts` means that the running backend restarts. */
 function blastRadiusOf(open: readonly Change[], interrupts: boolean): BlastItem[] {
   const stops = open.some(({ path, after }) => path === 'state' && after === 'stopped');
   const verb = stops ? 'stops' : interrupts ? 'interrupts' : undefined;
@@ -105,8 +105,8 @@ function blastRadiusOf(open: readonly Change[], interrupts: boolean): BlastItem[
 }
 
 /**
- * The changes with their costs; those that the application does not permit are blocked. Any other rejection is an
- * invalid value, for which no plan can be made.
+ * Returns the changes with their costs; those that the application does not permit are blocked. Any other rejection is an invalid value, for which no
+ * plan can be made.
  */
 async function evaluateChanges(
   changes: readonly Change[],
@@ -166,7 +166,7 @@ function blockedByRefusal(change: Change, error: RdError, version: number): Chan
   return change;
 }
 
-/** The application returns entries without `desired` for fields that were not proposed; they are no change of ours. */
+/** Adds the reported cost of a change. The application also returns entries without `desired` for fields that were not proposed; they are ignored. */
 function withCost(change: Change, proposal: Proposal, { settings, vmState }: ForeignFacts): Change {
   if (change.blocked || change.path === EXTENSIONS) return change;
   const entry = proposal[foreignPlace(change.path, settings.version)];
@@ -196,7 +196,7 @@ function powerChangeOf({ state }: PlanRequest, vmState: BackendState): Change | 
   return state === 'unmanaged' || state === before ? undefined : powerChange(state);
 }
 
-/** Settings accepted but not yet applied: proposing all its own settings reveals them. */
+/** Returns settings accepted but not yet applied: proposing all its own settings reveals them. */
 async function pendingOf({ settings, propose }: ForeignFacts): Promise<string[]> {
   const proposal = await propose(settings.raw).catch((error: unknown) => {
     if (error instanceof RdError && error.code !== 'ERR_CANCELLED') return {};

@@ -26,7 +26,7 @@ export async function keepState(where: Pick<Places, 'state'>, before: Before, no
 }
 
 /**
- * The request that undoes the last apply to a target. Throws `ERR_NOT_FOUND` when none is kept for it, `ERR_WRONG_TARGET` for the state of
+ * Returns the request that undoes the last apply to a target. Throws `ERR_NOT_FOUND` when none is kept for it, `ERR_WRONG_TARGET` for the state of
  * another release, and `ERR_IO` for an unusable file.
  */
 export async function readPreviousState(where: Pick<Places, 'state'>, target: Target): Promise<PlanRequest> {
@@ -52,7 +52,7 @@ export async function readPreviousState(where: Pick<Places, 'state'>, target: Ta
   return { settings: kept.settings, state: kept.power, prune };
 }
 
-/** One for each target. The name identifies it without revealing its path. */
+/** Returns the file of a target. Its name identifies the target without revealing its path. */
 function fileOf({ state }: Pick<Places, 'state'>, { home = '' }: Target): string {
   return join(state, `before-apply-${createHash('sha256').update(home).digest('hex').slice(0, 16)}.json`);
 }

@@ -1,29 +1,29 @@
 import type { BackendState } from '../../reconcile/contract.ts';
 
-/** The progress of a write, as far as it shows from outside. */
+/** Tracks the progress of a write, as far as it is visible from outside. */
 export interface ForeignProgress {
-  /** A settings write was answered with this sentence, in that state. */
+  /** Records that a settings write was answered with this sentence, in that state. */
   settingsSent(answer: string, state: BackendState): void;
-  /** False when it must not be sent yet: a stop would collide with a restart; `observed` reports when to send it. */
+  /** Records a power request. Returns false when it must not be sent yet: a stop would collide with a restart; `observed` reports when to send it. */
   power(power: 'started' | 'stopped', state: BackendState): boolean;
-  /** Records an observation. `restartDue`: whether accepted settings still require a restart; undefined: unknown. */
+  /** Records an observation. `restartDue` returns whether accepted settings still require a restart; undefined if unknown. */
   observed(state: BackendState, restartDue: () => Promise<boolean | undefined>): Promise<Progress>;
 }
 
-/** What an observation says of it. */
+/** The progress as of an observation. */
 export interface Progress {
-  /** Nothing is left to wait for. */
+  /** Whether there is nothing left to wait for. */
   settled: boolean;
-  /** A new ERROR state, as opposed to an old one. */
+  /** Whether there is a new ERROR state, as opposed to an old one. */
   failed: boolean;
-  /** The requested power was ignored because the application was busy, or it can be sent now: send it (again). */
+  /** Power to send again: the request was ignored because the application was busy, or it can be sent now. */
   repeat?: 'started' | 'stopped' | undefined;
-  /** What is missing, as a sentence. */
+  /** The missing part, as a sentence. */
   missing: string;
 }
 
 const READY: readonly BackendState[] = ['STARTED', 'DISABLED'];
-/** Observations of the opposite of the requested power before it is requested again. */
+/** Observations of the opposite of the requested power before the request is repeated. */
 const PATIENCE = 4;
 /** Observations after which an ERROR from before the write counts as new. */
 const OLD_ERROR_OBSERVATIONS = 20;
@@ -52,7 +52,7 @@ export function foreignProgress(): ForeignProgress {
     return requested === 'started' && (state === 'STOPPED' || (state === 'ERROR' && oldError));
   }
 
-  /** An explicit report overrides what was observed. */
+  /** Returns whether a restart is due. An explicit report overrides what was observed. */
   async function isDue(restartDue: () => Promise<boolean | undefined>): Promise<boolean> {
     const due = await restartDue();
     if (due === false) awaited = 'nothing';

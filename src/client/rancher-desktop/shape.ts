@@ -7,9 +7,9 @@ import { isLocked } from '../../settings/locks.ts';
 import { migrate } from '../../settings/migrate.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../settings/settings.gen.ts';
 
-/** Settings of an application at another settings version. */
+/** Settings of an application with another settings version. */
 export interface ForeignSettings {
-  /** Its own version. */
+  /** The application's settings version. */
   version: number;
   /** The raw settings. */
   raw: JsonObject;
@@ -40,7 +40,7 @@ export function foreignPlace(path: string, version: number): string {
   return (field && placeAt(field.path, version)) ?? path;
 }
 
-/** Why a setting is not available there, as a sentence; undefined where it is. */
+/** Returns the reason why the application lacks a setting, as a sentence; undefined if it has it. */
 export function absence(path: SettingPath, { version, raw }: ForeignSettings): string | undefined {
   const probe: JsonObject = {};
   setLeaf(probe, path, null);
@@ -50,7 +50,7 @@ export function absence(path: SettingPath, { version, raw }: ForeignSettings): s
   return `This ${COMPATIBLE.productName} (settings version ${version}) has no setting "${foreignPlace(path, version)}".`;
 }
 
-/** The lock record at the paths of our version. */
+/** Returns the lock record at the paths of our version. */
 export function locksAtNewest(locks: JsonObject, version: number): JsonObject {
   const here: JsonObject = {};
   for (const { path } of FIELDS) if (isLocked(locks, foreignPlace(path, version))) setLeaf(here, path, true);

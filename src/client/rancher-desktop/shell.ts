@@ -7,18 +7,18 @@ import { COMPATIBLE } from '../../product.ts';
 import type { Connection } from '../connection.ts';
 import type { SessionIo } from '../session/home.ts';
 
-/** Its instance name of its machine. */
+/** The name of the application's machine. */
 const INSTANCE = '0';
 
-/** A way into a machine: the words before those of a command. Otherwise the state of the machine, or why it is not known. */
+/** Access to a machine: the words that precede those of a command. Otherwise the state of the machine, or the reason why it is unknown. */
 export type MachineShell =
   | { argv: readonly string[]; env: Readonly<Record<string, string | undefined>> }
   | { state: string }
   | { failure: string; exitCode: number };
 
 /**
- * The way into the application's machine through its own `limactl`.
- * @throws RdError `ERR_WRONG_TARGET` where its machine cannot be reached from here.
+ * Finds access to the application's machine through its own `limactl`.
+ * @throws RdError `ERR_WRONG_TARGET` if its machine cannot be reached from here.
  */
 export async function machineShell({ file }: Connection, io: SessionIo): Promise<MachineShell> {
   if (io.platform === 'win32')
@@ -41,10 +41,10 @@ export async function machineShell({ file }: Connection, io: SessionIo): Promise
   return state === 'Running' ? { argv: [limactl, 'shell', INSTANCE], env } : { state };
 }
 
-/** Install locations: beside its own command-line tool, first the one of this user. */
+/** Lists the install locations beside its own command-line tool, that of this user first. */
 function candidates({ env, platform }: SessionIo): string[] {
   const home = userHome(env, platform);
-  // Never relative to the working directory.
+  // Skipped without a home: a path must never be relative to the working directory.
   const tool = home === '' ? undefined : join(home, '.rd', 'bin', 'rdctl');
   const installed =
     platform === 'darwin'

@@ -1,7 +1,7 @@
 import { RdError } from '../../errors.ts';
 import { DRIVER_NAMES } from '../../product.ts';
 
-/** The driver is chosen once; another driver on the same state would be another desktop. Throws `ERR_WRONG_TARGET`. */
+/** Throws `ERR_WRONG_TARGET` for a driver other than the used one: on the same state it would be another desktop. */
 export function refuseOtherDriver(used: string | undefined, asked: string | undefined): void {
   if (asked === undefined || asked === '' || used === undefined || asked === used) return;
   throw new RdError('ERR_WRONG_TARGET', `The driver here is ${used}, not ${asked}.`, {

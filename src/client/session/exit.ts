@@ -7,16 +7,16 @@ import { SERVICE_STOP_MS } from '../home-service.ts';
 import { type Caller, homeOf, isElsewhere, type SessionIo } from './home.ts';
 
 export interface ExitingServiceOptions {
-  /** Print nothing to stderr. */
+  /** Whether to print nothing to stderr. */
   quiet?: boolean;
-  /** The caller's remaining milliseconds. */
+  /** Returns the caller's remaining milliseconds. */
   leftMs?: () => number;
   clock?: Clock;
 }
 
-/** The pause between two looks at a service that is waited for, in milliseconds. */
+/** Milliseconds between two checks of a service that is waited for. */
 export const LOOK_MS = 25;
-/** Longer waits are reported. */
+/** Milliseconds after which a wait is reported. */
 const QUIET_MS = 1000;
 
 /** The service of this home, if it is exiting: it was asked to stop, or runs for a single command. */
@@ -26,8 +26,8 @@ export async function exitingService(io: SessionIo): Promise<LockHolder | undefi
 }
 
 /**
- * Whether a service that answered is staying: it is not exiting and has not exited since. `pid`: of the service, where
- * known. Another application, or a service named explicitly, always counts as staying.
+ * Whether a service that answered is staying: it is not exiting and has not exited since. `pid` is that of the service, if known. Another
+ * application, or a service named explicitly, always counts as staying.
  */
 export async function isStaying(
   { connection, backendState }: Server & Pick<LifecycleClient, 'backendState'>,
@@ -45,8 +45,7 @@ export async function isStaying(
 }
 
 /**
- * Waits until no service of this home is exiting: without limit for one that runs for a command, otherwise for the time
- * that a stop may take.
+ * Waits until no service of this home is exiting: without limit for one that runs for a command, otherwise as long as a stop may take.
  * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the caller's time is up, or for a hung service.
  */
 export async function waitForOtherService(
@@ -94,9 +93,9 @@ function reason({ pid, ending }: LockHolder): string {
 export interface ExitWait {
   lives(): Promise<boolean>;
   io: SessionIo;
-  /** Message prefix when it hangs, before the duration. */
+  /** Prefix, before the duration, of the message for a hung service. */
   late: string;
-  /** Shown on a terminal; elsewhere printed when it takes long. */
+  /** Message while waiting: shown on a terminal; elsewhere printed when it takes long. */
   waiting: string;
   /** Message when a signal aborts the wait; without it, signals do not. */
   cancelled?: string;
@@ -106,7 +105,7 @@ export interface ExitWait {
 }
 
 /**
- * Waits for a service to exit, for the time that a stop may take.
+ * Waits for a service to exit, as long as a stop may take.
  * @throws RdError `ERR_DEADLINE` for a hung service, `ERR_CANCELLED` by the signal.
  */
 export async function waitForExit(wait: ExitWait): Promise<void> {

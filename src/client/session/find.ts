@@ -32,25 +32,22 @@ export async function askService<T>(caller: Caller, ask: (connection: Connection
   }
 }
 
-/** A service of ours, or another application, with its status. */
+/** Our service, or another application, with its status. */
 export interface Service {
   client: Client;
   status: StatusDocument;
 }
 
 /**
- * The running service, ours or another application's; `undefined` when none runs, or when another program is listening on
- * the port of a stopped one. No request outlives `leftMs`. Throws the failure when a service was named or is alive.
+ * Returns the running service, ours or another application's; undefined when none runs, or when another program is listening on the port of a stopped
+ * one. No request outlives `leftMs`. Throws the failure when a service was named or is alive.
  */
 export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
   const found = await findService(invocation, leftMs);
   return 'client' in found ? found : undefined;
 }
 
-/**
- * Like `runningService`, for commands whose work the service must outlive: waits out a service of this home that is
- * exiting.
- */
+/** Returns the running service for work that it must outlive: waits until a service of this home that is exiting has exited. */
 export async function lastingService(caller: Caller, leftMs: () => number): Promise<Service | undefined> {
   for (;;) {
     const service = await runningService(caller, leftMs);
@@ -60,7 +57,7 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
   }
 }
 
-/** Like `runningService`, for commands that need one. */
+/** Returns the running service. Throws if there is none. */
 export async function requireService(invocation: Caller): Promise<Service> {
   const found = await findService(invocation);
   if ('client' in found) return found;
@@ -85,7 +82,7 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
   return 'answer' in found ? found.answer : found.missing;
 }
 
-/** A server without our status that replies with the API's own errors is another application that implements it. */
+/** Recognizes another application: a server without our status that replies with the API's own errors. */
 async function otherApplication(plain: ServiceClient, error: unknown, signal: AbortSignal): Promise<Service> {
   if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
   const { createForeignClient } = await import('../rancher-desktop/index.ts');
@@ -106,7 +103,7 @@ function wasNamed({ globals, io }: Caller): boolean {
   );
 }
 
-/** True when the user named the other application; see docs/drop-in.md. */
+/** True when the user named the other application (docs/drop-in.md). */
 function names(target: string | undefined, globals: ConnectionFlags, io: SessionIo): boolean {
   return Boolean(target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
 }

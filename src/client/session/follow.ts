@@ -11,26 +11,26 @@ export interface FollowInput {
   /** The id to continue after. */
   since?: string | undefined;
   onMessage(message: StreamMessage): void;
-  /** The stream has ended: the service is restarting, has exited, or hangs. */
+  /** Called when the stream has ended: the service is restarting, has exited, or hangs. */
   onLost(error: RdError): void;
   /** Called when a stream continues. */
   onBack(): void;
-  /** Ends it, besides the signal of the caller. */
+  /** Ends the following, like the signal of the caller. */
   signal?: AbortSignal;
   clock?: Clock;
 }
 
-/** First and longest pause between attempts to reach a service that is away, in milliseconds. */
+/** First and longest pause between attempts to reach an absent service, in milliseconds. */
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 1_000;
 
-/** What a service that is away, or just starting, causes. */
+/** Errors of a service that is away, or just starting. */
 const AWAY: readonly ErrorCode[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION', 'ERR_NOT_READY', 'ERR_DEADLINE'];
 
 /**
- * Follows the events of a service until the signal aborts, from one run of the service into the next. While it is away, nothing can tell
- * when it comes back, so it is looked for in growing intervals.
- * @throws RdError for everything that waiting does not change.
+ * Follows the events of a service until the signal aborts, across its restarts. An absent service is looked for at growing intervals, because nothing
+ * tells when it comes back.
+ * @throws RdError for every failure that waiting does not change.
  */
 export async function followEvents(input: FollowInput): Promise<void> {
   const { caller, kinds, clock = steadyClock } = input;
@@ -70,7 +70,7 @@ export async function followEvents(input: FollowInput): Promise<void> {
   }
 }
 
-/** Between two runs, the connection file may still have the password of the first one. */
+/** Whether the connection file may be stale: between two runs, it may still have the password of the first one. */
 function isStale({ code }: RdError): boolean {
   return code === 'ERR_UNAUTHORIZED';
 }

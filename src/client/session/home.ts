@@ -5,7 +5,7 @@ import { type Places, places } from '../../state/places.ts';
 import type { Connection } from '../connection.ts';
 import type { ConnectionFlags } from '../discovery.ts';
 
-/** What finding, starting and ending a service needs from the program that does it. */
+/** The environment in which a program finds, starts and ends a service. */
 export interface SessionIo {
   env: Readonly<Record<string, string | undefined>>;
   platform: Platform;
@@ -13,7 +13,7 @@ export interface SessionIo {
   self: readonly string[];
   /** Prints a notice. */
   err(text: string): void;
-  /** A status line can be drawn with `err`. */
+  /** Whether a status line can be drawn with `err`. */
   progress: boolean;
   signal: AbortSignal;
 }
@@ -27,12 +27,12 @@ export interface Caller {
   connect(): Promise<Connection>;
 }
 
-/** The paths of this home, for a command that only prints them. */
+/** Returns the paths of this home, for a command that only prints them. */
 export function placesOf(io: Pick<SessionIo, 'env' | 'platform'>): Places {
   return places(io.env, io.platform, userHome(io.env, io.platform));
 }
 
-/** The paths of this home. Throws `ERR_NOT_PRIVATE` where another user could have written the files. */
+/** Returns the paths of this home. Throws `ERR_NOT_PRIVATE` if another user could have written the files. */
 export function homeOf(io: Pick<SessionIo, 'env' | 'platform'>): Places {
   const here = placesOf(io);
   requirePrivate(here);
@@ -44,7 +44,7 @@ export function namesService(globals: ConnectionFlags, io: Pick<SessionIo, 'env'
   return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
 }
 
-/** True when what answers at the connection need not be the service of this home: another application, or what the user named. */
+/** True when the listener may belong to another application, or to a service that the user named. */
 export function isElsewhere({ foreign }: Connection, globals: ConnectionFlags, io: Pick<SessionIo, 'env'>): boolean {
   return foreign || namesService(globals, io);
 }

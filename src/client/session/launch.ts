@@ -19,41 +19,41 @@ import { homeOf, type SessionIo } from './home.ts';
 export interface LaunchInput {
   io: SessionIo;
   globals: ConnectionFlags;
-  /** Initial desired power; `keep`: unchanged. */
+  /** Initial desired power; `keep` leaves it unchanged. */
   power: 'keep' | 'started' | 'stopped';
-  /** The backend stays off while this service lives; desired power is unchanged. */
+  /** Whether the backend stays off while this service lives; desired power is unchanged. */
   idle?: boolean | undefined;
   driver?: string | undefined;
-  /** Initial value of the transient setting of that name. */
+  /** Initial value of the transient setting `noModalDialogs`. */
   noModalDialogs?: boolean | undefined;
-  /** In drop-in mode: take over Rancher Desktop's directories. */
+  /** Whether to take over Rancher Desktop's directories, in drop-in mode. */
   adopt?: boolean | undefined;
   /** Partial settings, applied before anything starts. */
   settings?: JsonObject | undefined;
-  /** Another executable of this tool; `.cjs`, `.mjs` and `.js` run with the current Node. */
+  /** Executable to run instead of this tool; `.cjs`, `.mjs` and `.js` run with the current Node. */
   path?: string | undefined;
   clock?: Clock;
-  /** Milliseconds until the API must answer, 60,000 by default. Waiting for another service to exit does not count. */
+  /** Milliseconds until the API must answer; 60,000 by default. Waiting for another service to exit does not count. */
   timeoutMs?: number;
-  /** Print no waiting message. */
+  /** Whether to print no waiting message. */
   quiet?: boolean;
-  /** The caller's remaining milliseconds for that wait; unlimited by default. */
+  /** Returns the caller's remaining milliseconds for the wait for another service; unlimited by default. */
   leftMs?: () => number;
 }
 
 const POLL_MS = 40;
-/** Limit of one readiness probe; a service busy starting may be slow, and is probed again. */
+/** Milliseconds of one readiness probe; a service busy starting may be slow, and is probed again. */
 const LOOK_MS = 2000;
 
 interface Launched {
   connection: Connection;
-  /** Absent when another command was faster: that service is not ours to end. */
+  /** Process of the service; absent when another command was faster and the service is not ours to end. */
   pid?: number;
 }
 
 /**
- * Starts the service in the background, detached from our streams, and returns once its API answers. A service that
- * another command starts meanwhile is used as well; one that is shutting down is waited for first.
+ * Starts the service in the background, detached from our streams, and returns once its API answers. Uses a service that another command starts
+ * meanwhile; waits for one that is shutting down first.
  * @throws RdError with the service's own code and message when it exited; `ERR_DEADLINE` when it stays silent.
  */
 export async function launchService(input: LaunchInput): Promise<Launched> {
@@ -75,7 +75,10 @@ export async function launchService(input: LaunchInput): Promise<Launched> {
   }
 }
 
-/** `undefined` when it yielded to a service that has exited since or is exiting. `deadline`: when the API must answer. */
+/**
+ * Launches once. Returns undefined if the launched service yielded to another that has exited since or is exiting. `deadline` is when the API must
+ * answer.
+ */
 async function launchOnce(input: LaunchInput, deadline: number): Promise<Launched | undefined> {
   const { io, clock = steadyClock, timeoutMs = 60_000 } = input;
   const here = homeOf(io);
@@ -99,7 +102,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     if (ended && (late || home === 'none' || home === 'left')) {
       const error = await earlyExitError(child);
       if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;
-      // It did not yield to another application.
+      // The launched service did not yield to another application, so a running one is refused.
       await refuseRunning(here);
       return undefined;
     }
@@ -118,8 +121,8 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
 }
 
 /**
- * Starts a background process that stops what a killed service left running, and exits. It needs neither settings nor a
- * port. `gone()` is false while it works.
+ * Starts a background process that stops the backend that a killed service left running, and exits. It needs neither settings nor a port. `gone()`
+ * resolves to false while it works.
  */
 export async function launchStop(io: SessionIo): Promise<{ pid: number; gone(): Promise<boolean> }> {
   const child = await inBackground(io, [...serviceProgram(io.self), 'serve', '--stop-left']);
@@ -141,7 +144,9 @@ async function inBackground(io: SessionIo, argv: readonly string[], input?: stri
   });
 }
 
-/** Program and first arguments of a service that is this tool, `self`. On Node its young generation stays small, because it mostly waits. */
+/**
+ * Returns the program and first arguments of a service that is this tool, `self`. On Node its young generation stays small, because it mostly waits.
+ */
 export function serviceProgram(self: readonly string[]): readonly string[] {
   const [program = '', ...script] = self;
   return script.length === 0 ? self : [program, '--max-semi-space-size=1', ...script];
@@ -174,7 +179,7 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** Our own service, when it answers. */
+/** Returns our own service, if it answers. */
 async function answering(io: SessionIo): Promise<{ connection: Connection; pid: number } | undefined> {
   // A password in the environment belongs to an earlier service; ours has just generated its own.
   const { RDCTL_PASSWORD: _other, ...env } = io.env;
@@ -189,7 +194,7 @@ async function answering(io: SessionIo): Promise<{ connection: Connection; pid: 
   }
 }
 
-/** The final error of a service that exited, as an error of this command. */
+/** Returns the final error of a service that exited, as an error of this command. */
 async function earlyExitError(child: Detached): Promise<RdError> {
   const output = await child.output();
   const { code = 'ERR_NOT_READY', said = output.slice(Math.max(0, output.lastIndexOf('Error: '))) } =
@@ -206,12 +211,12 @@ async function earlyExitError(child: Detached): Promise<RdError> {
 
 const WORDS = 'The service did not start: ';
 
-/** Prefix of a service's final error, parsed by the command that launched it. */
+/** Returns the prefix of a service's final error, which the command that launched it parses. */
 export function failureLine(code: ErrorCode): string {
   return `${WORDS}${code}\n`;
 }
 
-/** Parses the last such line: the code and the message after it. */
+/** Parses the last error line of a service: the code and the message after it. */
 export function failureIn(output: string): { code: ErrorCode; said: string } | undefined {
   const at = output.lastIndexOf(WORDS);
   const end = output.indexOf('\n', at);

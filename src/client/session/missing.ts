@@ -26,9 +26,9 @@ const RESTART_ADVICE =
   'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
 
 /**
- * Retries after a failed discovery, or explains the failure: a service may run without its connection file. The message
- * keeps the wording of Rancher Desktop's `rdctl` in front.
- * @throws the discovery error, with what the home's lock adds.
+ * Retries after a failed discovery, or explains the failure: a service may run without its connection file. The message keeps the wording of Rancher
+ * Desktop's `rdctl` in front.
+ * @throws the discovery error, with the facts that the home's lock adds.
  */
 export async function rediscover(
   find: () => Promise<Connection>,
@@ -79,9 +79,8 @@ function missing(error: RdError, home: HomeService): RdError {
 
 /**
  * Decides by the home's lock whether an unreachable service exists at all.
- * @returns the state of a home without a live service; `moved` when another service is alive than the one that was
- * contacted.
- * @throws the error, with what the lock adds, when a service is alive, was named, or is another application's.
+ * @returns the state of a home without a live service; `moved` when a different service is alive than the contacted one.
+ * @throws the error, with the facts that the lock adds, when a service is alive, was named, or is another application's.
  */
 export async function missingService(
   error: unknown,
@@ -97,7 +96,7 @@ export async function missingService(
     if (home.kind !== 'passing') warnStale(error, connection, io);
     return home;
   }
-  // Nothing was found while it was starting, or the contacted service exited and this is its successor.
+  // Discovery ran while the service was starting, or the contacted service exited and this is its successor.
   if (!connection) return 'moved';
   if (await hasMoved(connection, connect)) return 'moved';
   if (error.code === 'ERR_UNAUTHORIZED') throw error;
@@ -120,8 +119,8 @@ export async function missingService(
 }
 
 /**
- * A process that was killed a moment ago listens no more, or its connections break, but the system still shows it: waits for its end, for a second
- * at most.
+ * Waits, for a second at most, for the end of a process that was killed a moment ago: it listens no more, or its connections break, but the system
+ * still shows it.
  */
 async function afterDeath(pid: number, io: SessionIo): Promise<HomeService> {
   const limit = steadyClock.now() + DYING_MS;
@@ -149,18 +148,18 @@ export async function hasMoved({ port, password }: Connection, connect: Caller['
   return now !== undefined && (now.port !== port || now.password !== password);
 }
 
-/** `pid 12, port 6107` */
+/** Formats a process: `pid 12, port 6107`. */
 export function processText({ holder: { pid, port } }: Extract<HomeService, { kind: 'running' | 'passing' }>): string {
   return port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
 }
 
-/** A service that is there and does not answer yet, or no more. */
+/** Describes a service that exists but does not answer yet, or no longer. */
 function passingText(home: Extract<HomeService, { kind: 'passing' }>): string {
   if (!home.holder.ending) return `One (${processText(home)}) is starting; try again in a moment.`;
   return `The last service (pid ${home.holder.pid}) is ending; \`rdctl start\` waits for it and starts the next one.`;
 }
 
-/** What a service left behind; `advice` completes the sentence. */
+/** Describes what a service left running; `advice` completes the sentence. */
 export function leftoverText(
   { driver, pid, interrupted }: Extract<HomeService, { kind: 'left' }>,
   advice = ': `rdctl start` takes it over, `rdctl shutdown` stops it.',
@@ -180,7 +179,7 @@ export function startAdvice(home: HomeService): string {
   return 'Start one with `rdctl start` or `rdctl apply -f FILE`.';
 }
 
-/** The file is missing or invalid; an unreadable file is a different problem. */
+/** Whether a failure means a missing or invalid file; an unreadable file is a different problem. */
 function isAboutTheFile({ code, cause }: RdError): boolean {
   return code === 'ERR_NOT_RUNNING' || (code === 'ERR_CONNECTION_SETTINGS' && systemCode(cause) === undefined);
 }

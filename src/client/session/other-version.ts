@@ -6,9 +6,8 @@ import type { ConnectionFlags } from '../discovery.ts';
 import { homeOf, isElsewhere, type SessionIo } from './home.ts';
 
 /**
- * Why the service of this home is not asked: its interface is that of another version of this program, so that what it says might be
- * misunderstood. Undefined where the lock does not say so: for other applications, services that were named, and files that someone wrote.
- * Sends nothing.
+ * Returns the reason not to contact the service of this home: its interface is that of another version of this program, so its answers might be
+ * misunderstood. Undefined unless the lock says so: for other applications, services that were named, and files that someone wrote. Sends nothing.
  */
 export async function otherVersion(
   connection: Connection,

@@ -10,7 +10,7 @@ import type { HostIntegration } from '../host-integration/outcome.ts';
 export const CATEGORIES = ['Networking', 'Utilities', 'Container Engine', 'Kubernetes', 'Testing'] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** A fix for a finding. `description` is Markdown with commands as code. */
+/** A fix for a finding. `description` is Markdown, with commands as code. */
 export interface Fix {
   description: string;
   url?: string;
@@ -18,30 +18,30 @@ export interface Fix {
 
 /** One result of a check. */
 export interface Finding {
-  /** For a check with several findings: its subject; the id is then `CHECK:sub`. */
+  /** Subject of one of several findings of a check; the id is then `CHECK:sub`. */
   sub?: string;
   passed: boolean;
   /** Markdown, one or a few sentences. */
   description: string;
-  /** Empty for a finding that passed. */
+  /** Possible fixes; empty for a finding that passed. */
   fixes: readonly Fix[];
 }
 
 /** A diagnostic check. Read-only. */
 export interface Check {
-  /** Stable id for scripts; also the heading of its part of `docs/diagnostics.md`, in lower case. */
+  /** Stable id for scripts; in lower case, it is the heading of the check's section in `docs/diagnostics.md`. */
   id: string;
   category: Category;
-  /** Evaluated before every run; false means not applicable. */
+  /** Whether the check is applicable; evaluated before every run. */
   applies(context: CheckContext): boolean;
   /**
-   * Runs the check. Without findings, or on an error, the result is unknown, and the last findings stay. An unreachable target is a failed
+   * Runs the check. Without findings, or on an error, the result is unknown, and the previous findings stay. An unreachable target is a failed
    * finding.
    */
   run(context: CheckContext, signal: AbortSignal): Promise<readonly Finding[]>;
-  /** Also rerun when the state of the backend changes. */
+  /** Set to rerun the check when the state of the backend changes. */
   followsBackend?: true;
-  /** Also rerun shortly after a settings change, once it has been applied. */
+  /** Set to rerun the check shortly after a settings change, once it has been applied. */
   followsSettings?: true;
 }
 
@@ -53,7 +53,7 @@ export function failed(description: string, fixes: readonly Fix[] = [], sub?: st
   return { ...defined({ sub }), passed: false, description, fixes };
 }
 
-/** Never applicable, but listed, because clients request it by name. */
+/** Returns a check that is never applicable, but listed, because clients request it by name. */
 export function foreignCheck(id: string, category: Category): Check {
   return { id, category, applies: () => false, run: async () => [] };
 }
@@ -64,29 +64,29 @@ export interface CheckContext {
   env: Readonly<Record<string, string | undefined>>;
   /** Home directory of the user. */
   home: string;
-  /** Directory of this installation's data, and files with secrets. */
+  /** Directory of this installation's data, which contains files with secrets. */
   data: string;
   secretFiles: readonly string[];
   /** Directory of this installation's tools, if it is on the search path. */
   binDirectory?: string;
   /** Name of this installation's docker and kubectl contexts. */
   contextName: string;
-  /** `requested`: the user chose this port; otherwise it was the first free one. */
+  /** The API's port. `requested` means that the user chose it; otherwise it was the first free one. */
   api: { port: number; requested: boolean };
   hasCluster: boolean;
-  /** See `Driver.confinement`. */
+  /** Returns the confinement of a running machine, as `Driver.confinement` does. */
   confinement?(): Promise<MachineConfinement>;
   integration: HostIntegration;
-  /** URL of the page that explains the checks, where it is installed. */
+  /** URL of the page that explains the checks, if it is installed. */
   documentation?: string;
-  /** Probed with HEAD to test Internet access. */
+  /** URL that a HEAD request probes to test Internet access. */
   connectivityUrl: string;
   settings(): Settings;
   status(): LoopStatus;
   kubernetesVersions(): readonly string[] | undefined;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** As `run` in `src/os/run.ts`. */
+  /** Runs a program, with the contract of `run` in `src/os/run.ts`. */
   run(argv: readonly string[], options: RunOptions): Promise<RunResult>;
 }
 
@@ -98,15 +98,15 @@ export interface CheckRecord {
   /** `CHECK`, or `CHECK:sub` for one of several findings. */
   id: string;
   category: Category;
-  /** Muted by the user (`diagnostics.mutedChecks`). */
+  /** Whether the user muted it (`diagnostics.mutedChecks`). */
   mute: boolean;
-  /** URL of the check's documentation; absent where none is installed. */
+  /** URL of the check's documentation; absent if none is installed. */
   documentation?: string;
 }
 
 /** Body of `GET` and `POST /v1/diagnostic_checks`. */
 interface DiagnosticsReport {
-  /** RFC 3339, of the last complete run; the epoch before the first. */
+  /** Time of the last complete run in RFC 3339; the epoch before the first. */
   last_update: string;
   checks: CheckRecord[];
 }
@@ -114,9 +114,9 @@ interface DiagnosticsReport {
 /** The checks as the API returns them. */
 export interface Diagnostics {
   categories(): readonly string[];
-  /** Ids of a category, including checks that are not applicable; undefined for an unknown category. */
+  /** Returns the ids of a category, including checks that are not applicable; undefined for an unknown category. */
   ids(category: string): readonly string[] | undefined;
-  /** The known findings of applicable checks. An id selects a check with all of its findings, or one finding. */
+  /** Reports the known findings of applicable checks. An id selects a check with all of its findings, or one finding. */
   report(filter?: { category?: string; id?: string }): DiagnosticsReport;
   /** Runs all applicable checks and reports them; concurrent callers share the next run. */
   runAll(): Promise<DiagnosticsReport>;

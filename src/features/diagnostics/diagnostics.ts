@@ -13,7 +13,7 @@ import { createRunner } from './runner.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;
-/** Milliseconds after which what a change of settings sets off in files of the user has been done. */
+/** Milliseconds after a settings change until its effects on files of the user are complete. */
 const SETTLED = 2_000;
 const CONNECTIVITY = 'CONNECTED_TO_INTERNET';
 
@@ -26,9 +26,9 @@ export interface DiagnosticsOptions
   log: (level: 'warn' | 'info', message: string, values?: Record<string, unknown>) => void;
 }
 
-/** The diagnostics of a service, with the background that keeps them fresh. */
+/** The diagnostics of a service, with the background runs that keep them fresh. */
 export interface ServiceDiagnostics extends Diagnostics {
-  /** Begins: all checks once, connectivity again and again. Returns at once. */
+  /** Starts the background runs: all checks once, connectivity repeatedly. Returns at once. */
   start(): void;
   settingsChanged(): void;
   close(): Promise<void>;
@@ -47,7 +47,7 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
     run,
   };
   const runner = createRunner({ checks: allChecks(platform), context, clock, log, limitMs: CHECK_LIMIT });
-  /** Once after several changes. */
+  /** Runs once after several changes. */
   const afterSettings = restartable(async (signal) => {
     await clock.sleep(SETTLED, signal);
     if (!signal.aborted) await runner.rerun(({ followsSettings }) => followsSettings === true);
@@ -85,7 +85,7 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
   };
 }
 
-/** The usual server, or a mirror of it in a closed network. */
+/** Returns the chosen connectivity server, such as a mirror in a closed network, or the usual one. */
 function connectivityUrl(chosen: string | undefined, log: DiagnosticsOptions['log']): string {
   if (!chosen) return PRODUCT.connectivityUrl;
   if (/^https?:$/.test(URL.canParse(chosen) ? new URL(chosen).protocol : '')) return chosen;
@@ -94,8 +94,8 @@ function connectivityUrl(chosen: string | undefined, log: DiagnosticsOptions['lo
 }
 
 /**
- * Address of a page of the documentation that was installed with the program, whose command is `self`; absent where the program
- * is alone.
+ * Returns the URL of a page of the documentation that was installed with the program, whose command is `self`; undefined if the program was installed
+ * alone.
  */
 export function documentationPage(name: string, self: readonly string[] = []): string | undefined {
   const script = self.at(-1);
@@ -104,12 +104,12 @@ export function documentationPage(name: string, self: readonly string[] = []): s
   return existsSync(page) ? pathToFileURL(page).href : undefined;
 }
 
-/** Milliseconds: a shorter interval would only burden the server. */
+/** Shortest interval in milliseconds: a shorter one would only burden the server. */
 const SHORTEST = 1_000;
 
 /**
- * Runs `look` again and again, a whole interval after the end of the last run. Begins with an interval, because the first run belongs to
- * the start of the service. An interval of 0 disables it. `look` never rejects.
+ * Runs `look` repeatedly, a whole interval after the end of the last run. Begins with an interval, because the first run belongs to the start of the
+ * service. An interval of 0 disables it. `look` must not reject.
  */
 export function createBackground({
   clock,
@@ -117,7 +117,7 @@ export function createBackground({
   look,
 }: {
   clock: Clock;
-  /** In milliseconds. */
+  /** Returns the interval in milliseconds. */
   interval(): number;
   look(): Promise<void>;
 }): Restartable {
@@ -138,7 +138,7 @@ interface Restartable {
   close(): void;
 }
 
-/** Work that a restart begins anew. It never rejects, and ends soon after its signal is aborted. */
+/** Wraps work that a restart cancels and begins anew. It must not reject, and must end soon after its signal is aborted. */
 function restartable(work: (signal: AbortSignal) => Promise<void>): Restartable {
   let current = new AbortController();
   return {

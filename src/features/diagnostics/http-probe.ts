@@ -4,12 +4,12 @@ import { PRODUCT } from '../../product.ts';
 /** The response. */
 export interface ProbeReply {
   status: number;
-  /** The Date header in milliseconds since the epoch; whole seconds. */
+  /** The Date header in milliseconds since the epoch, in whole seconds. */
   serverTime?: number;
   body: string;
 }
 
-/** Maximum size of a response body. */
+/** Maximum size of a response body in bytes. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**

@@ -23,14 +23,14 @@ export interface Runner extends Diagnostics {
 
 interface Known {
   findings: readonly Finding[];
-  /** Number of the run that found them: an older run that ends later does not replace a newer one. */
+  /** Number of the run that found them. An older run that ends later does not replace a newer one. */
   run: number;
 }
 
 export function createRunner({ checks, context, clock, log, limitMs }: RunnerOptions): Runner {
   const known = new Map<Check, Known>();
   const closing = new AbortController();
-  /** Of the checks under way. Ended one by one, because Node 20 never forgets what `AbortSignal.any` has made of a signal that lives on. */
+  /** Controllers of the checks in progress. They are aborted one by one, because Node 20 leaks every `AbortSignal.any` of a signal that lives on. */
   const ends = new Set<AbortController>();
   let lastUpdate = 0;
   let runs = 0;

@@ -12,17 +12,17 @@ export interface RunningEngine {
   companions?: CompanionContainers;
 }
 
-/** What extensions need from the service. */
+/** The parts of the service that extensions use. */
 export interface ExtensionsInput {
   files: ExtensionDirectory;
   platform: Platform;
-  /** Undefined while none runs. */
+  /** Returns the running engine; undefined while there is none. */
   engine(): RunningEngine | undefined;
-  /** The relevant settings, as of now. */
+  /** Returns the relevant settings as of now. */
   settings(): { installed: Readonly<Record<string, string>>; allowed: { enabled: boolean; list: readonly string[] } };
-  /** What locks `application.extensions.installed`, for a sentence; undefined when unlocked. */
+  /** Returns the source of a lock on `application.extensions.installed`, for a sentence; undefined when unlocked. */
   lockedBy(): string | undefined;
-  /** Saves the map of installed extensions durably after `change`. `origin`: what asked for it; absent: the service itself. */
+  /** Saves the map of installed extensions durably after `change`. `origin` is absent if the service itself makes the change. */
   record(change: (installed: Record<string, string>) => Record<string, string>, origin?: Origin): Promise<void>;
   fetch: Fetch;
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, values?: Record<string, unknown>): void;
@@ -35,29 +35,29 @@ export type Installed = { outcome: 'installed' | 'unchanged'; version: string; l
 export interface Extensions {
   /** True once an engine has run. */
   readonly ready: boolean;
-  /** By image name. Damaged extensions are omitted and logged. */
+  /** Returns the extensions by image name. Damaged ones are omitted and logged. */
   list(): Promise<Record<string, ExtensionRecord>>;
-  /** `id` is an image with or without a tag. Throws the refusals below, `ERR_NOT_READY`, `ERR_SETTING_LOCKED`. */
+  /** Installs an extension. `id` is an image with or without a tag. Throws the refusals below, `ERR_NOT_READY`, `ERR_SETTING_LOCKED`. */
   install(id: string, origin?: Origin): Promise<Installed>;
-  /** Requires that an engine has run once. Throws `ERR_NOT_READY`, `ERR_SETTING_LOCKED`, `ERR_IO`. */
+  /** Uninstalls an extension; an engine must have run once. Throws `ERR_NOT_READY`, `ERR_SETTING_LOCKED`, `ERR_IO`. */
   uninstall(id: string, origin?: Origin): Promise<'removed' | 'unchanged'>;
-  /** Called when an engine has come up: reconciles extensions with the settings in the background. */
+  /** Called when an engine has come up. Reconciles extensions with the settings in the background. */
   engineIsUp(): void;
   /** Resolves when idle. */
   idle(): Promise<void>;
-  /** Cancels current work, which leaves the old extension or none, and waits for that. */
+  /** Cancels current work, which leaves the old extension or none, and waits for its end. */
   close(): Promise<void>;
 }
 
 /**
- * Refusals of the compatible API: the message is the body that scripts match, and the cause is the actual error. `id` is the image as
+ * Returns a refusal of the compatible API: its message is the body that scripts match, and its cause is the actual error. `id` is the image as
  * requested.
  */
 export function invalidMetadata(id: string, cause: unknown): RdError {
   return new RdError('ERR_EXTENSION_INVALID', `The image ${id} has invalid extension metadata`, { cause });
 }
 
-/** `what` is one of the wire texts: `Could not copy icon file /icon.svg`. */
+/** Returns a refusal. `what` is one of the wire texts: `Could not copy icon file /icon.svg`. */
 export function installError(id: string, what: string, cause: unknown): RdError {
   return new RdError('ERR_EXTENSION_INVALID', `The image ${id} failed to install: ${what}`, { cause });
 }
@@ -68,12 +68,12 @@ export function notAllowedError(id: string, why: string, advice: string): RdErro
   });
 }
 
-/** Any error without a specific response. */
+/** Returns the refusal for an error without a specific response. */
 export function internalError(cause: unknown): RdError {
   return new RdError('ERR_INTERNAL', 'Internal Server Error', { cause });
 }
 
-/** The readable error behind a refusal; undefined where the message suffices. */
+/** Returns the readable error behind a refusal; undefined if the message suffices. */
 export function reasonOf(error: unknown): string | undefined {
   if (!(error instanceof RdError) || !(error.cause instanceof Error)) return undefined;
   const { cause } = error;

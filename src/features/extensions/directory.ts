@@ -18,22 +18,25 @@ export interface ExtensionRecord {
 
 /** The extensions on disk: one directory each, complete or absent. */
 export interface ExtensionDirectory {
-  /** Installed version by image name. */
+  /** Returns the installed versions by image name. */
   versions(): Promise<ReadonlyMap<string, string>>;
-  /** As `versions`, without those that `read` would refuse: an extension to be reinstalled counts as absent. */
+  /**
+   * Returns the installed versions by image name, without those that `read` would refuse: a damaged extension counts as absent, so that it is
+   * reinstalled.
+   */
   readable(): Promise<ReadonlyMap<string, string>>;
-  /** Throws `ERR_IO` when one of its files is missing or damaged. */
+  /** Reads an extension. Throws `ERR_IO` when one of its files is missing or damaged. */
   read(name: string): Promise<ExtensionRecord>;
-  /** An empty staging directory for an extension. */
+  /** Creates an empty staging directory for an extension. */
   stage(): Promise<string>;
   /** Atomically replaces the extension of that name with a staged one. */
   commit(name: string, staged: string): Promise<void>;
   discard(staged: string): Promise<void>;
-  /** Removes an extension atomically; returns what deletes its files. */
+  /** Removes an extension atomically. Returns a function that deletes its files. */
   remove(name: string): Promise<() => Promise<void>>;
   /**
-   * Completes what a killed service left half done; call it before anything else. Passes the names of removed extensions to `forget`, and
-   * deletes their files afterwards.
+   * Completes operations that a killed service left unfinished; must be called first. Passes the names of removed extensions to `forget`, and deletes
+   * their files afterwards.
    */
   recover(forget: (names: readonly string[]) => Promise<void>): Promise<void>;
 }

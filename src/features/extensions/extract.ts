@@ -6,18 +6,18 @@ import { messageOf, RdError } from '../../errors.ts';
 import { systemCode } from '../../os/io-error.ts';
 import { tarReader } from '../../os/tar.ts';
 
-/** Remaining budget, shared by all archives of one extension. */
+/** Remaining budget of all archives of one extension. */
 export interface Budget {
   bytes: number;
   entries: number;
 }
 
-/** Limits per extension: far more than any needs, far less than a disk has. */
+/** Returns the limits of an extension: far more than any needs, far less than a disk has. */
 export function fullBudget(): Budget {
   return { bytes: 1024 * 1024 * 1024, entries: 50_000 };
 }
 
-/** Attributes of an entry; the reader copies an archive's global attributes to every entry. */
+/** Maximum attributes of an entry; the reader copies an archive's global attributes to every entry. */
 const MAX_ATTRIBUTES = 200;
 
 interface Waiting {
@@ -38,7 +38,7 @@ export async function extract(
   budget: Budget,
 ): Promise<'file' | 'directory'> {
   const links: Waiting[] = [];
-  /** Sizes of the files so far. */
+  /** Sizes of the extracted files, by path. */
   const files = new Map<string, number>();
   let kind: 'file' | 'directory' | undefined;
   for await (const { header, body } of entriesOf(archive)) {
@@ -58,7 +58,7 @@ export async function extract(
     }
   }
   if (kind === undefined) throw new RdError('ERR_EXTENSION_INVALID', 'the archive is empty');
-  // Last, so that nothing is ever written through a link of the archive.
+  // Links come last, so that nothing is ever written through a link of the archive.
   for (const { path, target } of links) {
     await symlink(target, path).catch((error: unknown) => {
       throw refusalOf(path, error);
@@ -104,7 +104,7 @@ export async function extract(
   }
 }
 
-/** The content of a single-file archive. Throws `ERR_EXTENSION_INVALID` for anything else and beyond `limit` bytes. */
+/** Returns the content of a single-file archive. Throws `ERR_EXTENSION_INVALID` for anything else and beyond `limit` bytes. */
 export async function readFileOf(archive: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
   let content: Buffer | undefined;
   for await (const { header, body } of entriesOf(archive)) {
@@ -123,7 +123,7 @@ async function* entriesOf(
 ): AsyncGenerator<{ header: Header; body: AsyncIterable<unknown> }, void> {
   const reader = tarReader();
   const source = Readable.from(archive);
-  // The reader drops the reason for which it was destroyed.
+  // Kept here, because the reader drops the reason for which it was destroyed.
   let failure: unknown;
   source.on('error', (error) => {
     failure = error;
@@ -151,14 +151,14 @@ async function* entriesOf(
   }
 }
 
-/** Errors of the archive reader itself have no system code, such as ENOSPC. */
+/** Wraps an error of the archive reader, which has no system code; returns errors such as ENOSPC unchanged. */
 function readFailure(error: unknown): unknown {
   if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) return error;
   const text = messageOf(error);
   return new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
 }
 
-/** What is wrong with an entry that the file system refused; the error itself if the archive is not at fault. */
+/** Returns the refusal of an entry that the file system rejected; the error itself if the archive is not at fault. */
 function refusalOf(name: string, error: unknown): unknown {
   switch (systemCode(error)) {
     case 'EEXIST':
@@ -203,7 +203,7 @@ function bytesOf(chunk: unknown): Buffer {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\0-\x1f\x7f\\]/;
 
-/** The name without its first part; every remaining part is a plain name. */
+/** Returns the name without its first part. Every remaining part must be a plain name. */
 function pathBelow(name: string): string {
   const parts = name.replace(/\/+$/, '').split('/');
   if (parts[0] === '.') parts.shift();
@@ -214,11 +214,11 @@ function pathBelow(name: string): string {
 }
 
 /**
- * Where a link may point: down from its own directory, or first up and then down. Refuses `..` after a name, because the name may be
- * another link; then no chain of links leaves the tree.
+ * Checks the target of a link: down from its own directory, or first up and then down. Refuses `..` after a name, because the name may be another
+ * link; so no chain of links leaves the tree.
  */
 function safeTarget({ name, linkname: written }: Header, path: string): string {
-  // The reader returns null for an empty one.
+  // The reader returns null for an empty target.
   const linkname = written ?? '';
   const parts = linkname.split('/');
   const names = parts.findIndex((part) => part !== '..' && part !== '.');

@@ -13,7 +13,7 @@ import { companionImage, stageExtension } from './staging.ts';
 
 type InstallContext = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
 
-/** An extension to be installed; `id` is as requested. */
+/** An extension to be installed. `id` is the image as requested. */
 export interface RequestedExtension {
   id: string;
   image: ExtensionImage;
@@ -21,8 +21,8 @@ export interface RequestedExtension {
 }
 
 /**
- * The default tag of an id without one, from the tags of the registry and of the engine. Throws the refusal for "no tag can be determined"
- * when there are none.
+ * Returns the default tag of an id without one, from the tags of the registry and of the engine. Without any, throws the refusal for "no tag can be
+ * determined".
  */
 export async function tagFor(
   image: ExtensionImage,
@@ -54,7 +54,7 @@ function noTag({ name }: ExtensionImage, failure: RdError | undefined): RdError 
   });
 }
 
-/** Ensures that the engine has the image; pulls only a missing one. */
+/** Ensures that the engine has the image; pulls it only if it is missing. */
 export async function fetchImage(
   { id, image, tag }: RequestedExtension,
   images: ImageStore,
@@ -69,7 +69,7 @@ export async function fetchImage(
   }
 }
 
-/** The compatible text mentions metadata, although none was read. */
+/** Returns the refusal for a failed pull. The compatible text mentions metadata, although none was read. */
 function fetchError(error: RdError): RdError {
   const missing = error.code === 'ERR_NOT_FOUND' ? 'Check the name and the tag of the image.' : undefined;
   const advice = error.advice ?? missing;
@@ -140,8 +140,8 @@ export async function startCompanion(
 }
 
 /**
- * The default tag: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with the highest number, else `latest`.
- * Undefined when there is none of these.
+ * Chooses the default tag: the highest semantic version (`1.2.3`, `v1.2.3`, `v.1.2.3`), else the tag with the highest number, else `latest`. Returns
+ * undefined when there is none of these.
  */
 export function chooseTag(tags: readonly string[]): string | undefined {
   const versions = tags.flatMap((tag) => {
@@ -164,7 +164,7 @@ export function chooseTag(tags: readonly string[]): string | undefined {
   return highest?.tag ?? (tags.includes('latest') ? 'latest' : undefined);
 }
 
-/** Removes the files first, atomically; a crash after that ends in the same removal. */
+/** Removes an extension: its files first, atomically, so that a crash afterwards ends in the same removal. */
 export async function removeExtension(
   name: string,
   { files, record, engine, log }: Pick<ExtensionsInput, 'files' | 'record' | 'engine' | 'log'>,
@@ -173,7 +173,7 @@ export async function removeExtension(
   const deleteFiles = await files.remove(name);
   await record(({ [name]: _gone, ...rest }) => rest);
   await deleteFiles();
-  // With the engine off, its container is removed when it next comes up.
+  // While the engine is off, its container stays until the engine next comes up.
   await engine()
     ?.companions?.remove(idOf(name), signal)
     .catch((error: unknown) => log('warn', 'the container of an extension could not be removed', { name, error }));

@@ -13,8 +13,8 @@ import { companionImage } from './staging.ts';
 const NOT_READY = 'Extension manager is not ready yet.';
 
 /**
- * Opens the extensions of a service after completing what a killed one left half done: finishes removals, and lists in the settings what is
- * on disk. Throws `ERR_IO`.
+ * Opens the extensions of a service. First completes operations that a killed service left unfinished: finishes removals, and lists the extensions on
+ * disk in the settings. Throws `ERR_IO`.
  */
 export async function openExtensions(input: ExtensionsInput): Promise<Extensions> {
   const { files, log } = input;
@@ -30,7 +30,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   );
   if (input.lockedBy() === undefined) await adoptFiles(input);
 
-  /** Serialized; none once the service stops. */
+  /** Runs work in turn. Refuses it once the service stops. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     return queue
       .run(() => {
@@ -107,7 +107,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   };
 }
 
-/** Lists in the settings what is on disk: a service may have been killed between the two. */
+/** Lists the extensions on disk in the settings: a service may have been killed between the two writes. */
 async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Promise<void> {
   const onDisk = Object.fromEntries(await files.versions());
   const { installed } = settings();
@@ -127,7 +127,7 @@ function checkAllowed(id: string, image: ExtensionImage, { settings }: Pick<Exte
   );
 }
 
-/** A name without a dot is not a registry here, though container clients accept `localhost` as one. */
+/** Returns advice for a name without a dot, which is not a registry here, though container clients accept `localhost` as one. */
 function nameAdvice(id: string): string {
   const local = /^localhost(:\d+)?\//.exec(id);
   if (local) return `Write the registry as 127.0.0.1${local[1] ?? ''}: its name needs a dot here.`;
@@ -149,7 +149,7 @@ function imageEngine(engine: RunningEngine | undefined): RunningEngine & Require
   return { ...engine, images };
 }
 
-/** Passes errors that have a response of their own; wraps the rest and keeps the cause. */
+/** Rethrows errors that have a response of their own; wraps the rest and keeps the cause. */
 function wireError(error: unknown): never {
   const known = ['ERR_EXTENSION_INVALID', 'ERR_FORBIDDEN', 'ERR_NOT_READY', 'ERR_SETTING_LOCKED', 'ERR_INTERNAL'];
   if (error instanceof RdError && !known.includes(error.code)) throw internalError(error);
@@ -220,7 +220,7 @@ async function installMissing(input: ExtensionsInput, signal: AbortSignal): Prom
   }
 }
 
-/** The image itself is invalid; an unreachable registry, or a full disk, may be better next time. */
+/** Whether a failure is that of the image itself; with an unreachable registry or a full disk, a retry may succeed. */
 function isPermanent(error: unknown): boolean {
   const cause = error instanceof RdError ? error.cause : undefined;
   return cause instanceof RdError && cause.code === 'ERR_EXTENSION_INVALID';

@@ -7,18 +7,18 @@ import type { Platform } from '../../settings/field.ts';
 export const METADATA_LIMIT = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey a name with one
 const CONTROL = /[\0-\x1f\x7f]/;
-/** Maximum length of a path in it: the kernel's limit. */
+/** Maximum length of a path in the metadata: the kernel's limit. */
 const MAX_PATH = 4096;
 /** Maximum number of user interface parts and programs: each needs an engine request. */
 const MAX_PARTS = 100;
 const MAX_BINARIES = 1000;
 
-/** Placeholder for the image of the extension itself. */
+/** Matches the placeholder for the image of the extension itself. */
 export const OWN_IMAGE = /\$\{?DESKTOP_PLUGIN_IMAGE\}?/g;
 
 /** The contents of an extension's `metadata.json` (docs/extensions.md). */
 export interface Metadata {
-  /** As it was, unknown keys included; `vm` is always present. */
+  /** The document as written, including unknown keys; `vm` is always present. */
   document: JsonObject;
   /** Path of the icon in the image. */
   icon: string;
@@ -43,7 +43,7 @@ export function parseMetadata(text: string, platform: Platform): { metadata: Met
   }
 }
 
-/** An invalid document; caught above. */
+/** An invalid document; caught by `parseMetadata`. */
 class Mistake extends Error {}
 
 function objectOf(text: string): JsonObject | undefined {
@@ -93,7 +93,7 @@ function interfaces(ui: JsonValue | undefined): Metadata['ui'] {
   });
 }
 
-/** Each list entry names files for some platforms. Two with the same base name would be one file. */
+/** Returns the programs for a platform. Each list entry names files for some platforms. Two with the same base name would be one file. */
 function binariesFor(platform: Platform, list: JsonValue | undefined): string[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) throw new Mistake('"host.binaries" is not a list');
@@ -131,7 +131,7 @@ function leftOut(vm: JsonObject, host: JsonObject, platform: Platform): string[]
   ];
 }
 
-/** A path in the image, normalized and below its root. Refuses `..` even where it would stay inside. */
+/** Returns a path in the image, normalized and below its root. Refuses any `..`, even one that would stay inside. */
 function pathIn(value: JsonValue | undefined, where: string): string {
   if (value === undefined) throw new Mistake(`"${where}" is missing`);
   if (typeof value !== 'string' || value === '' || CONTROL.test(value)) throw new Mistake(`"${where}" is not a path`);

@@ -6,7 +6,7 @@ import { bytesOf } from '../../os/stream-bytes.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
 
-/** `fetch`, replaceable by tests. */
+/** The signature of `fetch`, which tests replace. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /** Timeout and size limit of one response, and the number of pages of one list. */
@@ -17,10 +17,9 @@ const MAX_PAGES = 50;
 const MAX_TAGS = 10_000;
 
 /**
- * Tags of a repository, fetched from its registry over HTTPS without credentials (with an anonymous token where required); over plain HTTP
- * from a registry on the loopback. Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a
- * registry,
- * `ERR_CANCELLED`.
+ * Fetches the tags of a repository from its registry: over HTTPS without credentials (with an anonymous token if required), or over plain HTTP from a
+ * registry on the loopback.
+ * Throws `ERR_NOT_FOUND` for an unknown repository, `ERR_CONNECTION` when it does not respond as a registry, `ERR_CANCELLED`.
  */
 export async function registryTags(image: ExtensionImage, signal: AbortSignal, anyFetch: Fetch): Promise<string[]> {
   const base = registryOrigin(image.registry);
@@ -43,7 +42,7 @@ export async function registryTags(image: ExtensionImage, signal: AbortSignal, a
   return tags;
 }
 
-/** Limited; skips invalid tags. */
+/** Returns at most `limit` tags; skips invalid ones. */
 function tagsIn(list: readonly unknown[], limit: number): string[] {
   return list
     .filter((tag) => typeof tag === 'string')
@@ -61,19 +60,19 @@ async function request(url: URL, token: string | undefined, signal: AbortSignal,
 }
 
 /**
- * Where a registry may send us: not from HTTPS to plaintext, and not from elsewhere to the servers of this computer, which trust those who
- * reach them.
+ * Returns a check of addresses to which a registry may redirect: not from HTTPS to plaintext, and not from elsewhere to the servers of this computer,
+ * which trust those who reach them.
  */
 function addressesFrom(base: URL): (url: URL) => boolean {
   if (isThisComputer(base)) return ({ protocol }) => protocol === 'https:' || protocol === 'http:';
   return (url) => url.protocol === 'https:' && !LOCAL.test(url.hostname);
 }
 
-/** Hosts that are this computer under any name, as `URL` writes them. */
+/** Matches hosts that are this computer under any name, as `URL` writes them. */
 const LOCAL =
   /^(?:(?:.+\.)?localhost\.?|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\]|\[::ffff:(?:7f[0-9a-f]{2}:[0-9a-f]{1,4}|0:0)\])$/;
 
-/** The challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
+/** Fetches an anonymous token for the challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
 async function publicToken(
   response: Response,
   image: ExtensionImage,
@@ -112,7 +111,7 @@ async function objectOf(response: Response, { registry }: ExtensionImage): Promi
   }
 }
 
-/** The `next` of a `Link` header, on the same server only. */
+/** Returns the `next` of a `Link` header, on the same server only. */
 function nextPage(response: Response, current: URL): URL | undefined {
   const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
   if (target === undefined || !URL.canParse(target, current.href)) return undefined;

@@ -11,12 +11,12 @@ import { METADATA_LIMIT, type Metadata, OWN_IMAGE, parseMetadata } from './metad
 
 export interface StagingInput {
   image: OpenImage;
-  /** As requested. */
+  /** The image as requested. */
   id: string;
-  /** `name:tag`, for containers that use the extension's own image. */
+  /** `name:tag` of the extension's own image, for containers that use it. */
   reference: string;
   tag: string;
-  /** An empty directory. */
+  /** Directory to stage in; must be empty. */
   directory: string;
   platform: Platform;
 }
@@ -47,7 +47,7 @@ export async function stageExtension(input: StagingInput): Promise<Metadata> {
   return metadata;
 }
 
-/** The image that `vm.image` runs, fully qualified, with the extension's own name filled in. */
+/** Returns the image that `vm.image` runs, fully qualified, with the extension's own name filled in; undefined without one. */
 export function companionImage(metadata: Metadata, reference: string): string | undefined {
   const written = metadata.vm.image?.replace(OWN_IMAGE, () => reference);
   const image = written === undefined ? undefined : parseExtensionImage(written);
@@ -68,7 +68,7 @@ async function metadataOf({ image, id, platform }: StagingInput): Promise<Metada
   throw invalidMetadata(id, new RdError('ERR_EXTENSION_INVALID', parsed.problem));
 }
 
-/** Copies a path of the image to a place in the directory. `what` completes the wire text `Could not copy …`. */
+/** Returns a function that copies a path of the image into the directory. `what` completes the wire text `Could not copy …`. */
 function copier({ image, id, directory }: StagingInput, budget: Budget) {
   return async (kind: 'file' | 'directory', path: string, place: string, what: string): Promise<void> => {
     const destination = join(directory, place);
@@ -91,7 +91,7 @@ function extension(path: string): string {
   return /^\.[A-Za-z0-9]{1,16}$/.test(ending) ? ending : '';
 }
 
-/** On one line: indented, a deeply nested document can be a hundred times as long. */
+/** Writes JSON on one line: indented, a deeply nested document can be a hundred times as long. */
 async function writeJson(path: string, value: object): Promise<void> {
   await writeFile(path, JSON.stringify(value), { flush: true });
 }

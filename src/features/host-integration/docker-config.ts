@@ -3,7 +3,7 @@ import { isObject, parseJson } from '../../json.ts';
 
 const KEY = 'currentContext';
 
-/** How a selection is undone: stored in our context, so that it is removed with it. */
+/** How to undo a selection. It is stored in our context, so that it is removed with it. */
 export type Selection =
   /** There was no file. */
   | { how: 'created' }
@@ -17,8 +17,8 @@ export type Selection =
   | { how: 'chosen' };
 
 /**
- * The context that `config.json` selects; `default` when it does not.
- * @throws RdError `ERR_IO` when it cannot be parsed; such a file is never changed.
+ * Returns the context that `config.json` selects; `default` when it does not.
+ * @throws RdError `ERR_IO` when the file cannot be parsed; such a file is never changed.
  */
 export function currentContext(text: string | undefined): string {
   const value = text === undefined ? undefined : parse(text)[KEY];
@@ -40,7 +40,7 @@ export function select(text: string | undefined, name: string): { text: string; 
   return { text: withValue(text, KEY, name), selection: { how: 'replaced', previous } };
 }
 
-/** The text as it was before `select`, with other changes since; `undefined` to delete the file. */
+/** Returns the text as it was before `select`, with other changes since; undefined to delete the file. */
 export function deselect(text: string, selection: Selection): string | undefined {
   if (selection.how === 'replaced') return withValue(text, KEY, selection.previous);
   if (selection.how === 'chosen') return withValue(text, KEY, 'default');
@@ -50,7 +50,7 @@ export function deselect(text: string, selection: Selection): string | undefined
   return selection.how === 'created' ? undefined : rest;
 }
 
-/** Parsed from our context's metadata. */
+/** Parses a selection in our context's metadata. */
 export function selectionFrom(value: unknown): Selection | undefined {
   if (!isObject(value)) return undefined;
   const { how, previous } = value;
@@ -60,13 +60,13 @@ export function selectionFrom(value: unknown): Selection | undefined {
   return how === 'replaced' ? { how, previous } : undefined;
 }
 
-/** The program of a credential helper, and the registries that it is for; none: all others. */
+/** The program of a credential helper, and the registries that it serves; if absent, all others. */
 export interface CredentialHelper {
   program: string;
   registries: string[];
 }
 
-/** The helpers that `config.json` names, each once. Throws as `currentContext`. */
+/** Returns the helpers that `config.json` names, each once. Throws `ERR_IO` when the file cannot be parsed. */
 export function credentialHelpers(text: string | undefined): CredentialHelper[] {
   const { credsStore, credHelpers } = text === undefined ? {} : parse(text);
   const byProgram = new Map<string, string[]>();
@@ -87,7 +87,7 @@ function isEmpty(text: string): boolean {
 function parse(text: string): Record<string, unknown> {
   if (isEmpty(text)) return {};
   const value = parseJson(text);
-  // It may contain credentials, which parser errors would quote.
+  // Parser errors would quote the text, which may contain credentials.
   if (value === undefined) throw unusable('it is not JSON');
   if (!isObject(value)) throw unusable('it does not hold an object');
   if (membersOf(text).filter(({ key }) => key === KEY).length > 1) throw unusable(`"${KEY}" is in it twice`);
@@ -103,13 +103,13 @@ function unusable(why: string): RdError {
 /** Position of a top-level member in a JSON text. */
 interface Member {
   key: string;
-  /** Of the opening quote of the key. */
+  /** Offset of the opening quote of the key. */
   from: number;
-  /** After the last character of the value. */
+  /** Offset after the last character of the value. */
   to: number;
 }
 
-/** The top-level members in order. The text must be a valid JSON object. */
+/** Returns the top-level members in order. The text must be a valid JSON object. */
 function membersOf(text: string): Member[] {
   const members: Member[] = [];
   let depth = 0;
@@ -119,7 +119,7 @@ function membersOf(text: string): Member[] {
     if (key) members.push({ key: key.text, from: key.from, to: end });
     key = undefined;
   };
-  // No group is repeated for each letter: engines give up on such patterns for long texts.
+  // The pattern repeats no group for each letter: engines give up on such patterns for long texts.
   for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
     const closes = token === '}' || token === ']';
     if (closes) depth -= 1;

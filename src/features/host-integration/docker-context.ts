@@ -15,16 +15,16 @@ import { type EditContext, editUserFile, isFreeOf, removeDrafts, removeEmptyDire
 /** Our part of a context's metadata; docker preserves unknown members. */
 interface ContextRecord {
   endpoint?: string;
-  /** Absent: we never selected the context. */
+  /** How to undo our selection; absent if we never selected the context. */
   selection?: Selection;
-  /** Deselected because the engine stopped, or not yet selected: the next start selects the context. */
+  /** Set while the context is deselected because the engine stopped, or not yet selected: the next start selects it. */
   givenBack?: true;
 }
 
 /**
- * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default`, nothing or a context that does
- * not exist, and no system engine responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is
- * selected by now. Never throws.
+ * Creates our engine's context, and selects it if that overrides nothing: `config.json` selects `default`, nothing or a context that does not exist,
+ * and no system engine responds there. A selection that a user made after ours stays. Restores a selection that `releaseContext` undid, unless
+ * another context is selected by now. Never throws.
  */
 export async function provideContext(
   endpoint: string,
@@ -51,7 +51,7 @@ export async function provideContext(
     const current = currentContext(text);
     const { givenBack, ...settled } = record;
     const { selection } = settled;
-    // With a name of no context, every command of docker fails.
+    // While a nonexistent context is selected, every docker command fails.
     const isNothing = current !== name && current !== 'default' && !(await isThere(metaFile(targets, current)));
     if (current !== 'default' && !isNothing) {
       // A selection made meanwhile takes precedence from now on.
@@ -66,7 +66,7 @@ export async function provideContext(
       };
     }
     let undo = chosen ?? select(text, name).selection;
-    // Before the selection: a service that is killed in between would mistake our selection for the user's.
+    // Written before the selection: otherwise, a service that is killed in between would mistake our selection for the user's.
     await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, context);
     const change = (now: string | undefined) => {
       const next = select(now, name);
@@ -107,7 +107,7 @@ export async function releaseContext(
   return [noted, released];
 }
 
-/** Removes the context, and the selection where it is still ours. Never throws. */
+/** Removes the context, and the selection if it is still ours. Never throws. */
 export async function withdrawContext(
   targets: IntegrationTargets,
   context: EditContext = {},
@@ -121,20 +121,20 @@ export async function withdrawContext(
   if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, context);
   else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-      // The file may come back, and a missing context fails every command of docker.
+      // The file may come back, and while a missing context is selected, every docker command fails.
       const free = !(await mayBeAside(config, record)) && (await isFreeOf(config, `"${name}"`, context));
       if (!free) await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, context);
       return 'clean';
     });
     outcomes.push(deselected);
-    // Docker fails while a missing context is selected.
+    // Docker fails while a missing context is selected, so the context stays.
     if (deselected.state === 'failed') return outcomes;
   }
   const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const what = `removes docker context ${name}`;
     const edit = options(targets, context);
     await editUserFile(meta, () => undefined, { ...edit, what });
-    // A service that was killed right after removing the file left them.
+    // Empty directories may remain from a service that was killed right after removing the file.
     if (!context.dryRun) await removeEmptyDirectories(meta, edit.within);
     return 'clean';
   });
@@ -142,8 +142,8 @@ export async function withdrawContext(
 }
 
 /**
- * Whether something else stands in place of a file that we have selected our context in. That the selection was given back is not asked: it
- * is recorded before it is done.
+ * Whether something else stands in place of the file in which we selected our context. A selection that was given back counts, because that is
+ * recorded before it is done.
  */
 async function mayBeAside(config: string, record: ContextRecord | undefined): Promise<boolean> {
   if (record?.selection === undefined) return false;
@@ -166,19 +166,19 @@ async function deselectOurs(
   await editUserFile(config, change, { ...options(targets, context), what: 'selects docker context default' });
 }
 
-/** The endpoint of our existing context. */
+/** Returns the endpoint of our existing context. */
 export async function contextEndpoint(targets: IntegrationTargets): Promise<string | undefined> {
   const record = await readRecord(targets).catch(() => undefined);
   return record === 'foreign' ? undefined : record?.endpoint;
 }
 
-/** Docker names a context's directory after the digest of its name. */
+/** Returns the metadata file of a context. Docker names its directory after the digest of the context's name. */
 function metaFile({ dockerConfig, identity }: IntegrationTargets, context: string = identity.dockerContext): string {
   const digest = createHash('sha256').update(context).digest('hex');
   return join(dockerConfig, 'contexts', 'meta', digest, 'meta.json');
 }
 
-/** `foreign`: a context of that name without our mark. In drop-in mode the name is ours in any case. */
+/** Reads our record; returns `foreign` for a context of that name without our mark. In drop-in mode the name is ours in any case. */
 async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
   const text = await textOf(metaFile(targets));
   if (text === undefined) return undefined;
@@ -222,7 +222,7 @@ function options({ home, dockerConfig }: IntegrationTargets, context: EditContex
   return { within: [home, dockerConfig], ...context };
 }
 
-/** Users who keep their files elsewhere have links here. */
+/** Reads a text file through links, which users have who keep their files elsewhere. */
 async function textOf(file: string): Promise<string | undefined> {
   return readIfThere(file, { follow: true });
 }

@@ -5,15 +5,15 @@ import { previewKubeContext } from './kube-config.ts';
 import { collected, reconcilePart } from './parts.ts';
 import type { IntegrationTargets } from './targets.ts';
 
-/** A file of the user that no longer has what the service put there, and what would put it back. */
+/** A file of the user that no longer has the content that the service put there, and the change that restores it. */
 export interface FileDrift {
   part: FilesPart;
   change: UserFileChange;
 }
 
 /**
- * What has changed in the user's files since the service applied this. A docker context that the user has selected is not among it, nor
- * an autostart entry of `rdctl setup`: those are the user's own choice.
+ * Returns the changes in the user's files since the service applied this state. They do not include a docker context that the user has selected or an
+ * autostart entry of `rdctl setup`, which are the user's own choice.
  */
 export async function fileDrift(applied: DesiredFiles, targets: IntegrationTargets): Promise<FileDrift[]> {
   const parts: FilesPart[] = ['path'];
@@ -30,12 +30,12 @@ export async function fileDrift(applied: DesiredFiles, targets: IntegrationTarge
   return (await Promise.all(found)).flat();
 }
 
-/** Editors write a file in several steps. */
+/** Milliseconds to wait after a change, because editors write a file in several steps. */
 const SETTLE_MS = 100;
 
 /**
- * Calls back soon after one of these files was changed, created or removed, until the returned function is called. A directory that does
- * not exist, or cannot be watched, is left out: its files are looked at with the next event.
+ * Calls back soon after one of these files was changed, created or removed, until the returned function is called. A directory that does not exist or
+ * cannot be watched is skipped: its files are checked with the next event.
  */
 export function watchFiles(files: readonly string[], onChange: () => void): () => void {
   const names = new Map<string, Set<string>>();

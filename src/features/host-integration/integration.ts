@@ -27,12 +27,12 @@ import { type IntegrationTargets, integrationTargets } from './targets.ts';
 export interface IntegrationInput {
   env: Environment;
   platform: Platform;
-  /** Command that starts this tool; absent where the service is part of another program. */
+  /** Command that starts this tool; absent if the service is part of another program. */
   self?: readonly string[];
   places: Places;
   settings: Settings;
   driver: Pick<DriverInfo, 'simulated'>;
-  /** The backend stays off, whatever is desired. */
+  /** Whether the backend stays off, whatever is desired. */
   idle?: boolean;
   clock: Pick<Clock, 'now'>;
   log: LogFile;
@@ -43,27 +43,27 @@ export interface FollowingIntegration extends HostIntegration {
   /** Starts following the backend. */
   follow(controllers: Pick<Controllers, 'onChange' | 'status'>): void;
   settingsChanged(next: Desired): void;
-  /** The observed user files, for a plan; absent while the integration is off. */
+  /** Returns the observed user files, for a plan; undefined while the integration is off. */
   userFiles(): Promise<UserFileFacts | undefined>;
-  /** What has changed in those files since they were applied; empty while the integration is off. */
+  /** Returns the changes in those files since they were applied; empty while the integration is off. */
   fileDrift(): Promise<FileDrift[]>;
-  /** Applies these parts again, and resolves when that is done. */
+  /** Applies these parts again. Resolves when that is done. */
   repair(parts: readonly FilesPart[]): Promise<void>;
-  /** Applies again what could not be changed, and resolves when that is done; false when there is nothing of that kind. */
+  /** Retries changes of files that failed. Resolves when that is done, with false if there were none. */
   retry(): Promise<boolean>;
-  /** Resolves when what follows from the settings so far is done. */
+  /** Resolves when the effects of the settings so far are complete. */
   idle(): Promise<void>;
-  /** For the status: what has become of the files. */
+  /** Returns the state of the files for the status. */
   report(): NonNullable<StatusDocument['hostIntegration']>;
-  /** `UserFilesReady`, while a file is not as desired. */
+  /** Returns `UserFilesReady` while a file is not as desired; otherwise nothing. */
   conditions(): Condition[];
   /** Calls back when the report has changed. */
   onReport(listener: () => void): void;
-  /** Calls back soon after one of those files was changed by anything. Returns the unsubscribe function. */
+  /** Calls back soon after one of the files was changed by anything. Returns the unsubscribe function. */
   onFilesChanged(listener: () => void): () => void;
-  /** Call it after the backend has stopped. Applies what follows from that; later changes are ignored. */
+  /** Applies the effects of a stopped backend; must be called after the stop. Later changes are ignored. */
   close(): Promise<void>;
-  /** Removes all our content from the user's files. Call it after `close`. */
+  /** Removes all our content from the user's files. Must be called after `close`. */
   undo(): Promise<readonly IntegrationOutcome[]>;
 }
 
@@ -98,7 +98,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let observedGeneration = 0;
   let failedSince: number | undefined;
 
-  /** The files that there are now; those of a removed docker context come back in a new directory. */
+  /** Watches the files that exist now. After the removal of a docker context, they come back in a new directory. */
   function watchAgain(): void {
     unwatch();
     unwatch = () => {};
@@ -117,7 +117,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     else if (!work && noteGeneration()) announce();
   }
 
-  /** True when the files have followed a later version than before. What is desired of them depends on what runs. */
+  /** Returns true when the files have followed a later version than before. Their desired content depends on the running parts. */
   function noteGeneration(): boolean {
     const followed = input.idle ? seen?.generation : seen?.converged ? seen.observedGeneration : undefined;
     if (followed === undefined || followed === observedGeneration) return false;
@@ -179,7 +179,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
         desired = { ...desired, docker: { context: 'given back' } };
       }
     }
-    // A stopped cluster keeps its context: it is selected only where none was, and hides nothing.
+    // A stopped cluster keeps its context, which was selected only if none was, and hides nothing.
     const runs = settings.kubernetes.enabled && cluster.state === 'running' && cluster.ready;
     if (runs && !clusterRan && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
       const starts = desired.kube?.context === 'present' ? desired.kube.starts + 1 : 1;

@@ -21,8 +21,8 @@ const LOCK_TRIES = 20;
 const LOCK_PAUSE_MS = 100;
 
 /**
- * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context where none is selected. `kubeconfig` is
- * the file of the cluster. Never throws.
+ * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context if none is selected. `kubeconfig` is the file of
+ * the cluster. Never throws.
  */
 export async function provideKubeContext(
   kubeconfig: string,
@@ -37,8 +37,8 @@ export async function provideKubeContext(
 }
 
 /**
- * What `provideKubeContext` would change at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one are not
- * known yet.
+ * Records the changes that `provideKubeContext` would make at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one
+ * are not known yet.
  */
 export async function previewKubeContext(renewed: boolean, targets: IntegrationTargets, dryRun: DryRun): Promise<void> {
   const file = await writtenFile(targets.kubeconfigs);
@@ -50,7 +50,7 @@ export async function previewKubeContext(renewed: boolean, targets: IntegrationT
   });
 }
 
-/** The port of our cluster in the user's kubeconfig. */
+/** Returns the port of our cluster in the user's kubeconfig. */
 export async function kubePort({ kubeconfigs, identity }: IntegrationTargets): Promise<number | undefined> {
   const entry = await ownEntry(await writtenFile(kubeconfigs), identity.kubeContext).catch(() => undefined);
   const port = /:(\d+)\/?$/.exec(entry?.cluster.server ?? '')?.[1];
@@ -75,7 +75,7 @@ async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTarg
   return foreign ? { left: `a cluster ${name} in it is on another computer` } : ('managed' as const);
 }
 
-/** Removes them from every file that kubectl reads. Never throws. */
+/** Removes cluster, user and context from every file that kubectl reads. Never throws. */
 export async function withdrawKubeContext(
   targets: IntegrationTargets,
   context: KubeEditContext = {},
@@ -98,7 +98,7 @@ export async function withdrawKubeContext(
   return outcomes;
 }
 
-/** The file that kubectl writes new entries into: the first existing one, else the last. */
+/** Returns the file that kubectl writes new entries into: the first existing one, else the last. */
 async function writtenFile(files: readonly string[]): Promise<string> {
   for (const file of files) if (await exists(file)) return file;
   return files.at(-1) ?? '';
@@ -113,7 +113,7 @@ async function edit(
   const inBytes = (bytes: string | undefined) => {
     const text = bytes === undefined ? undefined : textOf(bytes);
     const next = change(text);
-    // Checked before a write, which happens only after a change.
+    // Validated before a write, and there is a write only after a change.
     return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
   };
   const options = { within: [home, dirname(file)], mode: 0o600, ...context };
@@ -122,11 +122,11 @@ async function edit(
     return;
   }
   await withFileLock(file, sleep, () => editUserFile(file, inBytes, options));
-  // The lock was in the directory of a removed file until now.
+  // The lock was in the directory of the file, which is removed now.
   await removeEmptyDirectories(file, options.within);
 }
 
-/** Bytes as one character each, as they are edited. */
+/** Decodes the text of a file, given as one character per byte. Throws `ERR_IO` unless it is UTF-8. */
 function textOf(bytes: string): string {
   const buffer = Buffer.from(bytes, 'latin1');
   const text = buffer.toString('utf8');
@@ -134,7 +134,7 @@ function textOf(bytes: string): string {
   throw new RdError('ERR_IO', 'the kubeconfig was not changed: it is not UTF-8', { advice: 'Save it as UTF-8.' });
 }
 
-/** With the lock file that kubectl uses for the same purpose. */
+/** Runs work while holding the lock file that kubectl uses for the same purpose. */
 async function withFileLock(
   file: string,
   sleep: (ms: number) => Promise<void>,
@@ -164,7 +164,7 @@ async function withFileLock(
   }
 }
 
-/** The only cluster and user in the file of our cluster. */
+/** Returns the only cluster and user in the file of our cluster. */
 async function entryOf(file: string, name: string): Promise<KubeEntry> {
   const record = await readableRecord(file);
   const cluster = firstOf(record?.clusters, 'cluster');

@@ -24,14 +24,14 @@ type Item = Record<string, string | Readonly<Record<string, string>>>;
 
 const KINDS: readonly Kind[] = ['clusters', 'contexts', 'users'];
 const SELECTED = 'current-context';
-/** Members of every kubeconfig, which a blank one gets. */
+/** Members of every kubeconfig, which are added to a blank one. */
 const HEADER = { apiVersion: 'v1', kind: 'Config' };
-/** Tokens, of which a cluster with its user and context has about a hundred; it is read several times for one change. */
+/** Maximum tokens of a file; a cluster with its user and context has about a hundred. It is read several times for one change. */
 const MOST_PARTS = 100_000;
 
 /**
- * Adds the entry, and selects it where nothing is selected. The rest of the text stays byte for byte. A comment behind each key that was
- * empty or absent says so, and `withoutEntry` restores the text from it.
+ * Adds the entry, and selects it if nothing is selected. The rest of the text stays byte for byte. Keys that were empty or absent get a comment that
+ * says so, from which `withoutEntry` restores the text.
  * @returns `foreign` when a cluster of that name runs elsewhere.
  * @throws RdError `ERR_IO` for an invalid kubeconfig, and for a layout that cannot be edited safely or could not be restored.
  */
@@ -65,7 +65,7 @@ export function withEntry(text: string | undefined, entry: KubeEntry): string | 
   return after;
 }
 
-/** The cluster of that name and its user in a text. Throws as `withEntry`. */
+/** Returns the cluster of that name and its user. Throws `ERR_IO` for an invalid kubeconfig. */
 export function entryIn(text: string, name: string): KubeEntry | undefined {
   const value = read(text);
   const member = (kind: Kind, key: string): Record<string, string> | undefined => {
@@ -79,7 +79,10 @@ export function entryIn(text: string, name: string): KubeEntry | undefined {
   return cluster && { name, cluster, user: member('users', 'user') ?? {} };
 }
 
-/** The text without the entries of that name; undefined when nothing else was in it. Throws as `withEntry`. */
+/**
+ * Returns the text without the entries of that name; undefined when nothing else was in it. Throws `ERR_IO` for an invalid kubeconfig or a layout
+ * that cannot be edited safely.
+ */
 export function withoutEntry(text: string, name: string): string | undefined {
   const value = read(text);
   const edit = new Edit(text, name);
@@ -187,12 +190,12 @@ function listOf(value: Record<string, unknown>, kind: Kind): Record<string, unkn
   return Array.isArray(list) ? list.map((item: unknown) => (isObject(item) ? item : { item })) : [];
 }
 
-/** Positions of the items of that name. */
+/** Returns the positions of the items of that name. */
 function placesOf(list: readonly Record<string, unknown>[], name: string): number[] {
   return list.flatMap((item, index) => (item.name === name ? [index] : []));
 }
 
-/** Verifies that nothing else has changed; otherwise the layout is unsupported. */
+/** Returns the text after verifying that nothing else has changed; otherwise throws, because the layout is unsupported. */
 function checked(text: string, expected: Record<string, unknown>): string {
   const strip = (value: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(value).filter(([, member]) => member && !isDeepStrictEqual(member, [])));
@@ -209,23 +212,23 @@ function checked(text: string, expected: Record<string, unknown>): string {
 const ABSENT = 'absent';
 const EMPTY = 'empty';
 
-/** The end of a mark: the comment `# null before rdctl` behind a key that had this value, none (`empty`), or was `absent`. */
+/** Returns the end of a mark: the comment `# null before rdctl` behind a key that had this value, none (`empty`), or was `absent`. */
 function endOfMark(name: string): string {
   return ` before ${name}`;
 }
 
 type PairTokens = Extract<CST.BlockMap['items'][number], { sep: CST.SourceToken[] }>;
 
-/** Changes in the tokens of a file, for one name. All other tokens stay as they are. */
+/** Edits the tokens of a file, for one name. All other tokens stay as they are. */
 class Edit {
   private readonly name: string;
   private readonly tokens: CST.Token[];
   private readonly root: CST.BlockMap = { type: 'block-map', offset: 0, indent: 0, items: [] };
   private readonly newline: string;
-  /** The last line lacks its end, and keeps lacking it. */
+  /** Whether the last line lacks its end, which it keeps lacking. */
   private readonly isOpen: boolean;
 
-  /** @param text that `read` accepts. */
+  /** @param text a text that `read` accepts. */
   constructor(text: string, name: string) {
     this.name = name;
     this.newline = text.includes('\r\n') ? '\r\n' : '\n';
@@ -248,7 +251,7 @@ class Edit {
     this.tokens.push(rawToken(`${this.indentation(this.root)}${key}:${value} ${mark}${this.newline}${lines}`));
   }
 
-  /** Puts an item in the place of the one with this index, or after the last. */
+  /** Replaces the item with this index, or adds one after the last. */
   putItem(kind: Kind, index: number, item: Item): void {
     const pair = this.pair(kind);
     const list = pair?.value;
@@ -286,7 +289,7 @@ class Edit {
     else this.tokens.push(rawToken(`${this.indentation(this.root)}${SELECTED}: ${this.name}${this.newline}`));
   }
 
-  /** If it is the last line, we added it; elsewhere it was empty before. */
+  /** Deselects: removes the key if it is the last line, which we added; elsewhere it was empty before. */
   deselect(): void {
     const pair = this.pair(SELECTED);
     if (!pair?.value) return;
@@ -297,7 +300,7 @@ class Edit {
 
   /**
    * Removes the mark behind a key.
-   * @param isEmptied The key also gets back what it had, or is removed if it was absent.
+   * @param isEmptied whether the key gets back its previous value, or is removed if it was absent.
    * @returns false without a mark.
    */
   unmark(key: string, isEmptied: boolean): boolean {
@@ -322,7 +325,7 @@ class Edit {
     );
   }
 
-  /** Puts a text and a mark in the place of an empty value. */
+  /** Replaces an empty value by a text and a mark. */
   private fill(pair: PairTokens, text: string): void {
     const line = lineOf(pair);
     const value = writtenTokens(pair.sep).length;
@@ -341,7 +344,7 @@ class Edit {
   }
 }
 
-/** What is written behind a key on its line. */
+/** Returns the text behind a key on its line. */
 function lineOf({ sep, value }: PairTokens): string {
   return `${writtenTokens(sep)}${value && value.type !== 'block-seq' ? CST.stringify(value) : ''}`;
 }

@@ -13,13 +13,13 @@ import { type EditContext, editUserFile } from './user-file.ts';
 
 /** Marker in every launcher of ours. */
 const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
-/** Launchers are some hundred bytes long; larger files are not launchers. */
+/** Maximum bytes of a launcher; a launcher has some hundred. */
 const MAX_BYTES = 65_536;
 
 /**
- * Writes the launcher for this tool on the PATH: it starts the current Node with the current script, so that it works where neither is on
- * the PATH. In drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such
- * as the compatible application's in drop-in mode. Call it only in directories that are ours or were adopted.
+ * Writes the launcher for this tool on the PATH. It starts the current Node with the current script, so it works even if neither is on the PATH. In
+ * drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such as the compatible
+ * application's in drop-in mode. Must only be called for directories that are ours or were adopted.
  * @returns the new path of a foreign program, if there was one.
  * @throws RdError `ERR_IO` when it cannot be written.
  */
@@ -36,7 +36,7 @@ export async function writeLauncher(targets: IntegrationTargets): Promise<string
   return renamedTo;
 }
 
-/** A link is never ours, wherever it leads. */
+/** Renames a foreign program. A link is never ours, wherever it leads. */
 async function renameForeign(path: string): Promise<string | undefined> {
   try {
     const facts = await lstat(path).catch((cause: unknown) => {
@@ -61,7 +61,7 @@ interface AutostartContext extends EditContext {
 
 /** The key that identifies an entry as ours. */
 const ENTRY_MARK = 'X-Rdctl-Managed';
-/** A registry value has no room for a mark; the end of the path identifies ours, whatever the console makes of the rest. */
+/** Matches our registry value. It has no room for a mark, so the end of the path identifies it, whatever the console makes of the rest. */
 const STARTS_US = new RegExp(`\\\\${PRODUCT.name}\\.cmd" start$`, 'i');
 const FOREIGN = `${PRODUCT.name} did not create this entry`;
 
@@ -128,7 +128,7 @@ async function entryText({ platform, identity, bin }: IntegrationTargets): Promi
   return `${lines.join('\n')}\n`;
 }
 
-/** Desktop entry quoting: a string escape around a quoted argument, in which a percent sign is a field code. */
+/** Quotes a word for a desktop entry: a string escape around a quoted argument, in which a percent sign is a field code. */
 function execWord(text: string): string {
   if (/[\n\r\0]/.test(text)) {
     throw new RdError(
@@ -140,7 +140,7 @@ function execWord(text: string): string {
   return quoted.replaceAll('\\', '\\\\').replaceAll('%', '%%');
 }
 
-/** By content: in drop-in mode the compatible application creates one of the same name. */
+/** Whether an entry is ours, by its content: in drop-in mode the compatible application creates one of the same name. */
 async function isOurs(text: string, { platform }: IntegrationTargets): Promise<boolean> {
   if (platform !== 'darwin') return new RegExp(`^${ENTRY_MARK}=true$`, 'm').test(text);
   const { parse } = await import('plist');
@@ -154,18 +154,18 @@ async function isOurs(text: string, { platform }: IntegrationTargets): Promise<b
 
 /** The values below the Windows Run key; replaced in tests. */
 export interface RunKey {
-  /** Display name of a value. */
+  /** Returns the display name of a value. */
   place(name: string): string;
-  /** The command of a value, as the console shows it; `undefined` when there is no such value. */
+  /** Returns the command of a value, as the console shows it; undefined when there is no such value. */
   get(name: string): Promise<string | undefined>;
   set(name: string, command: string): Promise<void>;
-  /** For an existing value. */
+  /** Removes an existing value. */
   remove(name: string): Promise<void>;
 }
 
 const KEY = 'HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run';
 
-/** The registry, by way of `reg.exe`. Exit status 1 on a query means that there is no such value. */
+/** Returns access to the registry through `reg.exe`. Exit status 1 on a query means that there is no such value. */
 export function runKeyWith(execute: typeof run): RunKey {
   return {
     place: (name) => `${KEY}\\${name}`,

@@ -3,7 +3,7 @@ import { readIfThere } from '../../os/atomic-file.ts';
 import { namesDirectory, PATH_LINES } from './shell-lines.ts';
 import type { IntegrationTargets } from './targets.ts';
 
-/** What a person adds to the file of a shell that we do not edit. */
+/** A line for a person to add to the file of a shell that we do not edit. */
 export interface ShellAdvice {
   shell: string;
   file: string;
@@ -11,7 +11,7 @@ export interface ShellAdvice {
 }
 
 interface OtherShell {
-  /** Below the configuration directory of the user. */
+  /** File below the configuration directory of the user. */
   file: string;
   line: (directory: string) => string;
 }
@@ -25,13 +25,12 @@ const OTHER: Readonly<Record<string, OtherShell>> = {
   elvish: { file: 'elvish/rc.elv', line: (directory) => `set paths = [${JSON.stringify(directory)} $@paths]` },
   xonsh: { file: 'xonsh/rc.xsh', line: (directory) => `$PATH.insert(0, ${JSON.stringify(directory)})` },
 };
-/** They read `.profile` at a login, which we edit only where bash reads it, too. */
+/** Shells that read `.profile` at a login, which we edit only if bash reads it, too. */
 const READ_PROFILE = ['sh', 'dash', 'ash', 'ksh', 'ksh93', 'mksh', 'yash'];
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The line for a login shell that reads none of the files that we edit; `undefined` where it reads one, has the line already, or is none that
- * we know.
+ * Returns the line for a login shell that reads none of the files that we edit. Undefined if it reads one, has the line already, or is unknown.
  * @param edited the files that we edit.
  */
 export async function loginShellAdvice(
@@ -56,7 +55,7 @@ function adviceFor(
   return other && { shell, file: posix.join(configDirectory, other.file), line: other.line(bin) };
 }
 
-/** One line for a person. */
+/** Formats the advice as one line for a person. */
 export function adviceText({ shell, file, line }: ShellAdvice): string {
   return `rdctl does not edit the files of your login shell ${shell}; to find its programs, add to ${file}: ${line}`;
 }

@@ -7,29 +7,29 @@ type IntegrationPart = 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
 /** The result for one user file when it was last checked. */
 export interface IntegrationOutcome {
   part: IntegrationPart;
-  /** Absolute; on Windows the autostart entry is a registry key. */
+  /** Absolute path; on Windows the autostart entry is a registry key. */
   file: string;
   /**
-   * `managed`: our content is in place. `clean`: none of our content is in it, as desired. `left`: not touched, because it is the user's
-   * or another program's choice. `failed`: it differs from what is desired.
+   * `managed`: our content is in place. `clean`: it has none of our content, as desired. `left`: not touched, because it is the user's or another
+   * program's choice. `failed`: it differs from the desired content.
    */
   state: 'managed' | 'clean' | 'left' | 'failed';
-  /** For `left` and `failed`: the reason, a sentence without a period. */
+  /** Reason for `left` and `failed`, as a sentence without a period. */
   message?: string;
 }
 
-/** The integration as the rest of the service sees it. */
+/** The integration, as seen by the rest of the service. */
 export interface HostIntegration {
-  /** Absent: active. Otherwise a clause that says why nothing outside of our directories is touched. */
+  /** A clause that says why nothing outside of our directories is touched; absent while the integration is active. */
   readonly offBecause?: string;
-  /** One per file, from the last run; empty while it is off or has not started. */
+  /** Returns one outcome per file, from the last run; empty while the integration is off or has not started. */
   integrationOutcomes(): readonly IntegrationOutcome[];
 }
 
-/** The result of an operation on a file; `left` says why it was not touched. */
+/** The result of an operation on a file; `left` gives the reason why it was not touched. */
 type Result = 'managed' | 'clean' | { left: string };
 
-/** Runs it and turns any result into an outcome. */
+/** Runs an operation and turns any result into an outcome. */
 export async function outcomeOf(
   what: Pick<IntegrationOutcome, 'part' | 'file'>,
   work: () => Promise<Result>,
@@ -44,7 +44,7 @@ export async function outcomeOf(
   }
 }
 
-/** The condition of files that could not be changed; none while there is no such file. `since`: milliseconds since 1970. */
+/** Returns the condition of files that could not be changed; empty without any. `since` is in milliseconds since 1970. */
 export function failureConditions(
   outcomes: readonly IntegrationOutcome[],
   { observedGeneration, since }: { observedGeneration: number; since: number },

@@ -35,7 +35,7 @@ export async function reconcilePart(
   }
 }
 
-/** What the desired state would change in the files now, by the same code that changes them. */
+/** Returns the changes that the desired state would make to the files now, by the same code that makes them. */
 export async function previewChanges(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
   const preview = async (part: FilesPart, desired: Partial<DesiredFiles>): Promise<UserFileChange[]> =>
     collected((dryRun) => reconcilePart(part, { path: 'manual', autoStart: false, ...desired }, targets, { dryRun }));
@@ -63,7 +63,7 @@ export async function previewChanges(targets: IntegrationTargets): Promise<Omit<
   return { foreseen, ...defined({ kubePort: port }) };
 }
 
-/** The changes that `work` would make to files. */
+/** Returns the changes that `work` would make to files. */
 export async function collected(work: (dryRun: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
   const dryRun: DryRun = new Map();
   await work(dryRun);
@@ -85,13 +85,13 @@ function manageContext(
   }
 }
 
-/** Removes our content from those of these files that belong to the PATH or start us at login. Never throws. */
+/** Removes our content from those of these files that belong to the PATH or to the autostart. Never throws. */
 export async function withdrawFromFiles(files: readonly string[], targets: IntegrationTargets): Promise<void> {
   await removeBlocks(files, targets);
   if (files.some((file) => file === targets.autostartFile)) await manageAutostart(false, targets, {});
 }
 
-/** Removes all our content from the files of a user. Never throws; what could not be undone is `failed`. */
+/** Removes all our content from the files of a user. Never throws; content that could not be removed is `failed`. */
 export async function undoIntegration(
   targets: IntegrationTargets,
   context: EditContext = {},
@@ -104,7 +104,7 @@ export async function undoIntegration(
   ];
 }
 
-/** What was applied, as if these parts had not been. */
+/** Returns the applied state as if these parts had not been applied. */
 export function withDue({ docker, kube, ...stable }: DesiredFiles, parts: readonly FilesPart[]): DesiredFiles {
   return {
     ...stable,

@@ -20,9 +20,9 @@ interface Block {
 }
 
 /**
- * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
- * returned unchanged. `undefined` stands for a missing file. Texts are latin1, so that every other byte is preserved.
- * @param isKept whether the lines of an existing block mean the same, and stay as a person or an earlier release wrote them.
+ * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is returned
+ * unchanged. `undefined` stands for a missing file. Texts are latin1, so that every other byte is preserved.
+ * @param isKept whether the lines of an existing block are equivalent and stay as a person or an earlier release wrote them.
  * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
 export function withBlock(
@@ -34,7 +34,7 @@ export function withBlock(
   if (text === undefined) return blockText([CREATED, ...lines], marks);
   const [first, ...others] = blocksIn(text, marks);
   if (first) {
-    // Merged dotfiles may duplicate it: the first stays.
+    // Merged dotfiles may duplicate the block: the first one stays.
     const rest = cut(text, others);
     const block = blockText([...first.lines.filter(isNote), ...lines], marks);
     if (blockText(first.lines, marks) === block || isKept(first.lines)) return rest;
@@ -45,9 +45,9 @@ export function withBlock(
 }
 
 /**
- * Removes every block. What `withBlock` was given is restored byte for byte.
+ * Removes every block. Restores the text that `withBlock` was given, byte for byte.
  * @returns undefined to delete the file, which was created for the block and is otherwise empty.
- * @throws as `withBlock`.
+ * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
 export function withoutBlock(text: string, marks: BlockMarks): string | undefined {
   const blocks = blocksIn(text, marks);
@@ -94,7 +94,7 @@ function blocksIn(text: string, marks: BlockMarks): Block[] {
   return blocks;
 }
 
-/** An editor may have added trailing blanks or Windows line endings. */
+/** Yields the lines, without trailing blanks or Windows line endings that an editor may have added. */
 function* linesOf(text: string): Generator<{ from: number; to: number; line: string }> {
   for (let from = 0; from < text.length; ) {
     const at = text.indexOf('\n', from);

@@ -9,7 +9,7 @@ import { namesDirectory, PATH_LINES } from './shell-lines.ts';
 import type { IntegrationTargets } from './targets.ts';
 import { type EditContext, editUserFile, isFreeOf } from './user-file.ts';
 
-/** `application.pathManagementStrategy` */
+/** The setting `application.pathManagementStrategy`. */
 export type PathStrategy = 'manual' | 'rcfiles';
 
 type ShellName = 'bash' | 'zsh' | 'csh' | 'tcsh' | 'fish';
@@ -18,7 +18,7 @@ interface ShellFile {
   path: string;
   line: (directory: string, home: string) => string;
   shells: readonly ShellName[];
-  /** Its shell looks elsewhere: nothing is added, and what we added before the user moved it is removed. */
+  /** Set if the shell looks elsewhere: nothing is added, and a block that we added before the user moved the file is removed. */
   unread?: true;
 }
 
@@ -26,8 +26,8 @@ interface ShellFile {
 const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 
 /**
- * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file where
- * its shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
+ * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file if its shell is
+ * installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
  * @returns one outcome per checked file, in a fixed order, and one for a login shell that reads none of them.
  */
 export async function managePath(
@@ -47,17 +47,17 @@ export async function managePath(
   return outcomes;
 }
 
-/** Removes our block from these of the user's shell files. Never throws. */
+/** Removes our block from the user's shell files at these paths. Never throws. */
 export async function removeBlocks(paths: readonly string[], targets: IntegrationTargets): Promise<void> {
   for (const file of await shellFiles(targets)) if (paths.includes(file.path)) await removeBlock(file, targets, {});
 }
 
-/** What to add for the user's login shell, where `managePath` edits none of its files. */
+/** Returns the line to add for the user's login shell if `managePath` edits none of its files. */
 export async function shellToSetUp(targets: IntegrationTargets): Promise<ShellAdvice | undefined> {
   return loginShellAdvice(targets, await filesToManage(await shellFiles(targets), targets.searchPath));
 }
 
-/** The files that shells read, and their usual places where they read none. */
+/** Returns the files that shells read, and their usual places if they read none. */
 async function shellFiles({ home, zshDirectory, configDirectory }: IntegrationTargets): Promise<ShellFile[]> {
   const file = (path: string, line: ShellFile['line'], ...shells: ShellName[]): ShellFile => ({ path, line, shells });
   const moved = (usual: string, read: string, line: ShellFile['line'], shell: ShellName): ShellFile[] => [
@@ -81,12 +81,12 @@ async function shellFiles({ home, zshDirectory, configDirectory }: IntegrationTa
   ];
 }
 
-/** `ZDOTDIR=VALUE` on a line of its own, exported or not. */
+/** Matches `ZDOTDIR=VALUE` on a line of its own, exported or not. */
 const ZDOTDIR = /^[ \t]*(?:export[ \t]+)?ZDOTDIR=(["']?)([^\s"'`;&|()]+)\1[ \t]*;?[ \t]*(?:#.*)?$/gm;
 
 /**
- * What `.zshenv` sets `ZDOTDIR` to: a service that was started at login does not have the variable. `undefined` where it sets none, or one
- * that only zsh can tell.
+ * Returns the value that `.zshenv` assigns to `ZDOTDIR`: a service that was started at login does not have the variable. Undefined if it assigns
+ * none, or one that only zsh can evaluate.
  */
 async function assignedZdotdir(home: string, configDirectory: string): Promise<string | undefined> {
   const text = (await readIfThere(posix.join(home, '.zshenv'), { follow: true }).catch(() => undefined)) ?? '';
@@ -100,7 +100,7 @@ async function assignedZdotdir(home: string, configDirectory: string): Promise<s
   return path !== undefined && posix.isAbsolute(path) && !path.includes('$') ? posix.normalize(path) : undefined;
 }
 
-/** A missing file is created only for an installed shell. */
+/** Returns the files to manage. A missing file is created only for an installed shell. */
 async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
   const there = new Set<string>();
   const read = all.filter(({ unread }) => !unread);
@@ -140,7 +140,7 @@ function linkRoots({ home, zshDirectory, configDirectory }: IntegrationTargets):
   return [home, configDirectory, ...(zshDirectory === undefined ? [] : [zshDirectory])];
 }
 
-/** Most files do not exist, and have no outcome. */
+/** Removes our block from a file. Most files do not exist, and have no outcome. */
 async function removeBlock({ path }: ShellFile, targets: IntegrationTargets, context: EditContext) {
   if (!(await isThere(path))) return undefined;
   const { bin, identity } = targets;
@@ -157,7 +157,7 @@ function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
   return { start: blockStart, end: blockEnd };
 }
 
-/** File texts are one character per byte. */
+/** Converts a text to one character per byte, the form of file texts. */
 function bytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,11 +1,11 @@
 import { RdError } from '../../errors.ts';
 import { shellWord } from '../../os/program.ts';
 
-/** Contains nothing special to a shell, even between double quotes. */
+/** Matches text with nothing special to a shell, even between double quotes. */
 const PLAIN = /^[\w@%+=.,/~ -]+$/;
 
 /**
- * Lines that put a directory first on the PATH, by kind of shell. One below `home` is written as `$HOME/…`: people share their dotfiles
+ * Lines that put a directory first on the PATH, by kind of shell. A directory below `home` is written as `$HOME/…`: people share their dotfiles
  * between computers.
  */
 export const PATH_LINES = {
@@ -14,13 +14,13 @@ export const PATH_LINES = {
   fish: (directory: string, home = '') => `set --export --prepend PATH ${quotedWhole(directory, home)}`,
 } as const;
 
-/** Text inside existing double quotes; closes and reopens them around special characters. */
+/** Quotes text inside existing double quotes; closes and reopens them around special characters. */
 function inQuotes(directory: string, home: string, quote: (text: string) => string): string {
   const { start, rest } = split(directory, home);
   return start + (PLAIN.test(rest) ? rest : `"${quote(rest)}"`);
 }
 
-/** csh expands history between single quotes too. */
+/** Quotes text for csh, which expands history even between single quotes. */
 function cshQuoted(text: string): string {
   return shellWord(text).replaceAll('!', '\\!');
 }
@@ -37,13 +37,13 @@ function split(directory: string, home: string): { start: '' | '$HOME/'; rest: s
   return below === undefined ? { start: '', rest: directory } : { start: '$HOME/', rest: below };
 }
 
-/** The path below the home directory; `undefined` for one elsewhere. */
+/** Returns the path below the home directory; undefined for one elsewhere. */
 function belowHome(directory: string, home: string): string | undefined {
   const root = home.replace(/\/+$/, '');
   return root !== '' && directory.startsWith(`${root}/`) ? directory.slice(root.length + 1) : undefined;
 }
 
-/** @throws RdError `ERR_IO` for a directory that a PATH cannot contain. */
+/** Returns the directory. @throws RdError `ERR_IO` for one that a PATH cannot contain. */
 function checked(directory: string): string {
   if (!/[:\n\r\0]/.test(directory)) return directory;
   const problem = 'it contains a colon or a line break';
@@ -53,8 +53,8 @@ function checked(directory: string): string {
 }
 
 /**
- * Whether one of these lines puts the directory on the PATH, in whatever way and spelling of the home directory: our own line of now and of
- * earlier releases, or what a person made of it. Comments do not count.
+ * Whether one of these lines puts the directory on the PATH, in any form and spelling of the home directory: our own line of this or earlier
+ * releases, or a person's variant of it. Comments do not count.
  */
 export function namesDirectory(lines: readonly string[], directory: string, home: string): boolean {
   const below = belowHome(directory, home);
@@ -69,7 +69,7 @@ export function namesDirectory(lines: readonly string[], directory: string, home
   });
 }
 
-/** As a whole path, not as the start or the end of another one. */
+/** Whether a text contains a path as a whole, not as the start or the end of another one. */
 function hasPath(text: string, path: string): boolean {
   for (let at = text.indexOf(path); at >= 0; at = text.indexOf(path, at + 1)) {
     const after = text.slice(at + path.length);

@@ -12,23 +12,23 @@ export interface IntegrationTargets {
   identity: Identity;
   /** Home directory: shell files are below it, and links must not lead out of it. */
   home: string;
-  /** Directory of `config.json` and `contexts` of the docker command line. */
+  /** Directory that holds `config.json` and `contexts` of the docker command line. */
   dockerConfig: string;
   /** Files that kubectl merges, in order of precedence; never empty. */
   kubeconfigs: readonly string[];
   /** Socket of a system docker engine, which the docker command line uses by default. */
   systemSocket: string;
-  /** Absent on Windows, where it is a registry value. */
+  /** Autostart entry; absent on Windows, where it is a registry value. */
   autostartFile?: string;
   /** Our directory for the PATH. */
   bin: string;
   /** Command that starts this tool: `[node, script]`. */
   self: readonly string[];
-  /** Where the user's shells are found. */
+  /** Search path on which the user's shells are found. */
   searchPath: string;
   /** Directory of configuration files (`XDG_CONFIG_HOME`). */
   configDirectory: string;
-  /** `ZDOTDIR`, where zsh looks for its files; absent: in the home directory, or where `.zshenv` says. */
+  /** `ZDOTDIR`, the directory of zsh's files; if absent, they are in the home directory, or where `.zshenv` says. */
   zshDirectory?: string;
   /** The program of the user's login shell. */
   loginShell?: string;
@@ -40,13 +40,13 @@ export interface TargetInput {
   homedir: string;
   places: Places;
   self: readonly string[];
-  /** The driver is a model. */
+  /** Whether the driver is a model. */
   simulated?: boolean;
 }
 
 /**
- * The integration targets, or a clause that says why it is off. With `RDCTL_HOME` an installation is isolated: several may exist, and none
- * may change the user's environment.
+ * Returns the integration targets, or a clause that says why the integration is off. With `RDCTL_HOME` an installation is isolated: several may
+ * exist, and none may change the user's environment.
  */
 export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
   const { env, platform, homedir, places, self } = input;
@@ -81,7 +81,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
   };
 }
 
-/** The launcher of this tool, for the PATH and for the autostart entry. */
+/** Returns the launcher of this tool, for the PATH and for the autostart entry. */
 export function launcherOf({ bin, platform }: Pick<IntegrationTargets, 'bin' | 'platform'>): string {
   return platform === 'win32' ? win32.join(bin, `${PRODUCT.name}.cmd`) : posix.join(bin, PRODUCT.name);
 }

@@ -12,7 +12,7 @@ import type { UserFileChange } from '../../plan/user-files.ts';
 import { fileBehind, REPLACE_ADVICE, refusalError, replaceableFacts } from '../../state/linked-file.ts';
 import { exposureOf } from '../../state/ownership.ts';
 
-/** Bytes: larger files are not searched for our content. */
+/** Maximum bytes of a file that is searched for our content. */
 const MAX_SEARCHED = 256 * 1024 * 1024;
 
 /** The file operations of an edit; tests replace them to inject failures. */
@@ -31,7 +31,7 @@ export const editOperations: EditOperations = {
       // Node has no API for extended attributes and access lists; these two programs preserve them.
       await run(process.platform === 'darwin' ? ['cp', '-p', from, to] : ['cp', '--preserve=all', '--', from, to]);
     } catch (error) {
-      // Node's own copy fails with a system error code, which is more precise.
+      // Node's own copy then fails with a system error code, which is more precise.
       await rm(to, { force: true });
       await copyFile(from, to);
       throw error;
@@ -56,29 +56,28 @@ export type DryRun = Map<string, UserFileChange>;
 /** Test replacements, and the switch that turns an edit into a dry run. */
 export interface EditContext {
   operations?: EditOperations;
-  /** Dry run: nothing is changed, and the planned result is recorded here. */
+  /** Set for a dry run: nothing is changed, and the planned result is recorded here. */
   dryRun?: DryRun;
 }
 
 export interface EditOptions extends EditContext {
-  /** Links may lead only below these directories; a directory that is itself a link counts by its target. */
+  /** Directories below which links may lead; a directory that is itself a link counts by its target. */
   within: readonly string[];
-  /** The caller named the file and is responsible for who else may write there. */
+  /** Whether the caller named the file and is responsible for who else may write there. */
   shared?: boolean;
-  /** Mode of a created file; by default the usual one (0666 less the umask). */
+  /** Mode of a created file; by default 0666 less the umask. */
   mode?: number;
-  /** What the edit is for, as a clause: `selects docker context rdctl`. */
+  /** Purpose of the edit, as a clause: `selects docker context rdctl`. */
   what?: string;
 }
 
 /**
- * Edits a text file of a user; at every instant it has the old or the new content. Texts are latin1: each character is one byte. `change`
- * gets `undefined` for a missing file and returns `undefined` to delete it, with the directories that are empty then; an unchanged text
- * causes no write.
+ * Edits a text file of a user; at every instant it has the old or the new content. Texts are latin1: each character is one byte. `change` gets
+ * `undefined` for a missing file and returns `undefined` to delete it, with the directories that are empty then; an unchanged text causes no write.
  *
- * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits:
- * links that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including
- * parents; anything that is not a file.
+ * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits: links that
+ * form a loop, dangle, or lead out of `within`; files with a second hard link; files or parents that another user owns or can write; anything that is
+ * not a file.
  * @returns true when something was written or removed.
  * @throws RdError `ERR_IO` with the reason; the file is then unchanged.
  */
@@ -88,13 +87,13 @@ export async function editUserFile(
   { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, dryRun }: EditOptions,
 ): Promise<boolean> {
   const file = await fileBehind(path, { within, shared });
-  // Left by a killed writer; nothing else uses such names.
+  // Leftovers of a killed writer; nothing else uses such names.
   if (!dryRun) await removeLeftovers(file);
   const existing = await replaceableFacts(file);
   const before = existing && (await read(file));
   const after = change(before);
   if (after === before) {
-    // Of several edits of a file the last one counts: in a dry run each starts from the current content.
+    // The last of several edits of a file counts: in a dry run each starts from the current content.
     dryRun?.delete(path);
     return false;
   }
@@ -112,24 +111,23 @@ export async function editUserFile(
   return true;
 }
 
-/** Removes what a killed writer of a file left beside it, wherever its links lead, and also when the file is missing. */
+/** Removes the leftovers of a killed writer beside a file, wherever its links lead, even when the file is missing. */
 export async function removeDrafts(path: string, { dryRun }: EditContext): Promise<void> {
   if (dryRun || exposureOf(path)) return;
   const file = await realpath(path).catch(() => path);
-  // Not worth an error: the file itself is intact.
+  // A failure is ignored, because the file itself is intact.
   await removeLeftovers(file).catch(() => []);
 }
 
 /**
- * True when a file certainly lacks our content, wherever its links lead: then it needs no edit, and whatever would forbid one is
- * irrelevant.
- * `mark` is latin1. Removes what a killed writer left beside it, as an edit does.
+ * True when a file certainly lacks our content, wherever its links lead: then it needs no edit, and nothing that would forbid one matters. `mark` is
+ * latin1. Removes the leftovers of a killed writer.
  */
 export async function isFreeOf(path: string, mark: string, context: EditContext): Promise<boolean> {
   await removeDrafts(path, context);
   try {
     const facts = await stat(path);
-    // We only ever create files.
+    // Anything else is not ours: we only ever create files.
     if (!facts.isFile()) return true;
     return !(await readRegular(path, { follow: true, limit: MAX_SEARCHED })).includes(mark, 0, 'latin1');
   } catch (error) {
@@ -160,7 +158,7 @@ async function replace(file: string, existing: BigIntStats, text: string, operat
   });
 }
 
-/** Another program may have written meanwhile; the remaining window is one system call. */
+/** Throws if another program has written meanwhile; the remaining window is one system call. */
 async function expectUnchanged(file: string, existing: BigIntStats): Promise<void> {
   const now = await lstat(file, { bigint: true });
   if (now.ino !== existing.ino || now.mtimeNs !== existing.mtimeNs || now.size !== existing.size) {

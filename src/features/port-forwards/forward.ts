@@ -5,9 +5,9 @@ import { readRecord, writeRecord } from '../../os/record.ts';
 import type { ForwardKey } from '../../plan/change.ts';
 import type { DesiredForward } from '../../plan/port-forwards.ts';
 
-/** A label of RFC 1123, as names of namespaces and services are. */
+/** Matches a label of RFC 1123, such as the name of a namespace or service. */
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
-/** A port name: at most 15 letters, digits and inner hyphens, at least one of them a letter. */
+/** Matches a port name: at most 15 letters, digits and inner hyphens, at least one of them a letter. */
 const PORT_NAME = /^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$/;
 const HIGHEST_PORT = 65_535;
 
@@ -25,7 +25,7 @@ export function readForward(body: JsonObject): DesiredForward {
   return { ...readKey(namespace, service, k8sPort), hostPort: port };
 }
 
-/** Parses the key of a forward. Throws as `readForward` does. */
+/** Parses the key of a forward. Throws `ERR_BODY_INVALID` with a clause that names the error. */
 export function readKey(
   namespace: JsonValue | undefined,
   service: JsonValue | undefined,
@@ -62,11 +62,11 @@ const FORMAT = 1;
 
 export type ForwardStore = ReturnType<typeof forwardFile>;
 
-/** The desired forwards, in one file. */
+/** Returns access to the file of the desired forwards. */
 export function forwardFile(path: string, now: () => number = Date.now) {
   return {
     /**
-     * The valid entries of the file. A file with anything else is set aside first, so that the next save loses nothing; `notice` reports
+     * Returns the valid entries of the file. A file with anything else is set aside first, so that the next save loses nothing; `notice` reports
      * that.
      * @throws RdError `ERR_IO` when it cannot be read.
      */
@@ -81,12 +81,12 @@ export function forwardFile(path: string, now: () => number = Date.now) {
         notice: `The file of the port forwards has a mistake; ${kept}, and it was set aside as ${movedTo}.`,
       };
     },
-    /** Atomic. @throws RdError `ERR_IO`. */
+    /** Saves the desired forwards atomically. @throws RdError `ERR_IO`. */
     save: (desired: readonly DesiredForward[]) => writeRecord(path, { format: FORMAT, portForwards: desired }),
   };
 }
 
-/** `whole` is false when the file contains anything else. */
+/** Parses the forwards of a record. `whole` is false when the file contains anything else. */
 function forwardsIn(record: JsonObject | 'damaged'): { desired: DesiredForward[]; whole: boolean } {
   if (record === 'damaged' || record.format !== FORMAT || !Array.isArray(record.portForwards)) {
     return { desired: [], whole: false };

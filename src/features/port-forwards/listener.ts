@@ -14,19 +14,19 @@ export interface OpenListener {
 }
 
 export interface ListenerOptions {
-  /** 0: any free one. */
+  /** Port to listen on; 0 for any free one. */
   hostPort: number;
   /** Opens the other side, once per connection. */
   dial(signal: AbortSignal): Promise<Duplex>;
   /** Dial timeout in milliseconds. */
   dialLimitMs: number;
-  /** Further connections are closed at once. */
+  /** Connections at a time; further ones are closed at once. */
   maxConnections: number;
   onDialError(error: unknown): void;
 }
 
 /**
- * Listens on the loopback address and connects each client to what `dial` opens; resets the client when that fails. Throws
+ * Listens on the loopback address and connects each client to the stream that `dial` opens; resets the client when that fails. Throws
  * `ERR_PORT_IN_USE`, `ERR_FORBIDDEN` for a privileged port, and `ERR_IO` with the cause.
  */
 export async function openListener(options: ListenerOptions): Promise<OpenListener> {

@@ -18,25 +18,25 @@ const RETRY_MS = 5_000;
 
 export interface ForwardsInput {
   store: ForwardStore;
-  /** Absent for a driver without a cluster. */
+  /** Connects to the cluster; absent for a driver without one. */
   cluster: Pick<ClusterDriver, 'connect'> | undefined;
-  /** Why there may be no cluster, as a clause. */
+  /** Reason why there may be no cluster, as a clause. */
   noCluster: string;
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   clock: Clock;
   log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
-  /** A sentence for the status. */
+  /** Receives a sentence for the status. */
   notice(text: string): void;
   /** Called after a desired forward was set or removed. */
   onChange?(): void;
   /**
-   * Records a change before it is stored. Throws when that is not possible: the change must not happen then. The returned function records
-   * the end, with the failure, if any.
+   * Records a change before it is stored. Throws when that fails; the change must not happen then. The returned function records the end, with the
+   * failure, if any.
    */
   announce(change: ForwardChange, by: Author): Promise<(failure?: unknown) => void>;
 }
 
-/** A forward with its host port before and after; absent: there is none. */
+/** A forward with its host port before and after; a port is absent if there is no forward. */
 interface ForwardChange {
   name: string;
   before?: number;
@@ -46,14 +46,17 @@ interface ForwardChange {
 /** The forwards of a service. They survive restarts, and are open exactly while the cluster responds. */
 export interface PortForwards {
   /**
-   * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0
-   * always moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster. `by`: what asked for it, for the
-   * history; absent where the history has it already, as part of an apply. Throws `ERR_BODY_INVALID`,
-   * `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a clause as its
-   * message; the previous state is then unchanged.
+   * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0 always moves
+   * it. `now` is refused while the cluster is not running; `later` may wait for the cluster. `by` is the author for the history; absent if the
+   * history has the change already, as part of an apply.
+   * Throws `ERR_BODY_INVALID`, `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with
+   * a clause as its message; the previous state is then unchanged.
    */
   ensure(body: JsonObject, when: 'now' | 'later', by?: Author): Promise<ForwardReport>;
-  /** False when there was none, also for an invalid name. `by` as above. Throws `ERR_IO`; it then still exists. */
+  /**
+   * Removes a forward. Returns false when there was none, and for an invalid name. `by` is the author for the history; absent if the history has the
+   * change already. Throws `ERR_IO`; the forward then still exists.
+   */
   remove(body: Record<keyof ForwardKey, string | number>, by?: Author): Promise<boolean>;
   list(): ForwardsReport;
   /** Closes all ports. The desired forwards stay. */
@@ -72,7 +75,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   const { store, cluster, controllers, log } = input;
   const entries = new Map<string, Entry>();
   const closed = new AbortController();
-  /** So that two requests for one port cannot both get it. */
+  /** Serializes requests, so that two for one port cannot both get it. */
   const queue = new SerialQueue();
   let retrying = false;
 
@@ -151,7 +154,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     await listener?.close();
   }
 
-  /** The history has the change first, then the file. */
+  /** Saves a change, first to the history, then to the file. */
   async function save(changed: readonly Entry[], change: ForwardChange, by: Author | undefined): Promise<void> {
     const end = by && (await input.announce(change, by));
     try {
@@ -246,7 +249,7 @@ function nameOf({ namespace, service, k8sPort }: Record<keyof ForwardKey, string
   }
 }
 
-/** A cluster that does not respond yet would refuse every connection. */
+/** Whether connections can succeed: a cluster that does not respond yet would refuse every one. */
 function isUp({ cluster }: LoopStatus): boolean {
   return cluster.state === 'running' && cluster.ready;
 }

@@ -5,28 +5,28 @@ import type { run } from '../../os/run.ts';
 import { foreignUnit, isOurs, removeOurs, replaceOurs } from './marked-files.ts';
 import { launchdJob, UNIT_MARK, type UnitContent, windowsTask } from './unit-files.ts';
 
-/** What a service manager knows of the unit of this home. */
+/** The state of this home's unit, according to a service manager. */
 export interface UnitState {
-  /** The file or the name of the task: the one in force, or that which would be written. */
+  /** The file, or the name of the task: the one in force, or the one that would be written. */
   unit: string;
-  /** Whose the unit in force is: written by us, part of a package, or of somebody else. Absent: there is none. */
+  /** Owner of the unit in force: written by us, part of a package, or of somebody else. Absent if there is none. */
   from?: 'install' | 'package' | 'other';
-  /** We wrote it. */
+  /** Whether we wrote a unit. */
   installed: boolean;
-  /** A unit of a package that is not in force, because ours comes before it. */
+  /** A unit of a package that is not in force, because ours takes precedence. */
   packaged?: string;
-  /** It starts the service at login, at boot, or on first use. */
+  /** Whether the unit starts the service at login, at boot, or on first use. */
   enabled: boolean;
-  /** Nothing starts before the first use. */
+  /** Set if nothing starts before the first use. */
   onFirstUse?: true;
-  /** It runs the service now. */
+  /** Whether the unit runs the service now. */
   active: boolean;
   pid?: number;
 }
 
 /** The service manager of an operating system. Every method throws `ERR_IO` and the errors of `run`. */
 export interface ServiceManager {
-  /** Writes the unit and enables it. `start`: also starts it now. */
+  /** Writes the unit and enables it. `start` starts it at once. */
   install(content: UnitContent, how: { start: boolean }): Promise<void>;
   /** Stops and removes the unit, if it is ours. Returns whether there was one. */
   uninstall(): Promise<boolean>;
@@ -35,14 +35,14 @@ export interface ServiceManager {
 
 export interface Base {
   run: typeof run;
-  /** `rdctl`, with a suffix for a home of its own. */
+  /** Name of the unit: `rdctl`, with a suffix for a home of its own. */
   name: string;
 }
 
 export interface LaunchdInput extends Base {
   /** Directory of the property lists. */
   directory: string;
-  /** `gui/501`, or `system`. */
+  /** Domain of the job: `gui/501`, or `system`. */
   domain: string;
 }
 
@@ -51,7 +51,7 @@ export function launchd({ run: execute, name, directory, domain }: LaunchdInput)
   const label = `io.rdctl.service${name === 'rdctl' ? '' : `.${name}`}`;
   const file = join(directory, `${label}.plist`);
   const target = `${domain}/${label}`;
-  /** Fails for a job that is not loaded, which is what is wanted. */
+  /** Fails for a job that is not loaded, which is accepted. */
   const unload = () => execute(['launchctl', 'bootout', target], { accept: [0, 3, 5, 36, 113] });
   return {
     async install(content, { start }) {
@@ -76,9 +76,9 @@ export function launchd({ run: execute, name, directory, domain }: LaunchdInput)
 }
 
 export interface TaskInput extends Base {
-  /** `DOMAIN\name` of the user at whose login it starts. */
+  /** `DOMAIN\name` of the user at whose login the task starts. */
   user: string;
-  /** A place for the definition while it is registered. */
+  /** Path of the definition while it is registered. */
   draft: string;
 }
 
@@ -117,7 +117,7 @@ export function taskScheduler({ run: execute, name, user, draft }: TaskInput): S
   };
 }
 
-/** Where an installed unit is always enabled, and no package brings one. */
+/** Returns the state where an installed unit is always enabled, and no package brings one. */
 function ownUnit(unit: string, installed: boolean): Omit<UnitState, 'active'> {
   return { unit, ...(installed ? { from: 'install' } : {}), installed, enabled: installed };
 }

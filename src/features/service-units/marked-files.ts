@@ -6,7 +6,7 @@ import { userHome } from '../../os/user-directories.ts';
 import { fileBehind, isLink } from '../../state/linked-file.ts';
 import { UNIT_MARK } from './unit-files.ts';
 
-// Files of units: ours carry a mark, and others are neither replaced nor removed.
+// Files of units: ours carry a mark; others are neither replaced nor removed.
 
 export async function isOurs(path: string): Promise<boolean> {
   return ((await readIfThere(path, { follow: true })) ?? '').includes(UNIT_MARK);

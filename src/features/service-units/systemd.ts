@@ -10,9 +10,9 @@ export interface SystemdInput extends Base {
   directory: string;
   /** Directory of the units of packages. */
   packages: string;
-  /** The manager of the user, not of the system. */
+  /** Whether this is the manager of the user, not of the system. */
   user: boolean;
-  /** Path of a socket whose first connection starts the service; absent: the service starts at login or boot. */
+  /** Path of a socket whose first connection starts the service; if absent, the service starts at login or boot. */
   socket?: string;
 }
 
@@ -36,10 +36,10 @@ export function systemd({ run: execute, name, directory, packages, user, socket 
 
   return {
     async install(content, { start }) {
-      // Without a manager that answers, nothing is written.
+      // Fails without a manager that answers, before anything is written.
       await systemctl('daemon-reload');
       for (const path of [service, socketUnit]) await refuseForeign(path);
-      // It would listen on without its file.
+      // Without this, it would keep listening after its file is gone.
       if (socket === undefined && (await isOurs(socketUnit))) await systemctl('disable', '--now', socketName);
       await replaceOurs(service, systemdService(content));
       if (socket === undefined) await removeOurs(socketUnit);
@@ -63,7 +63,7 @@ export function systemd({ run: execute, name, directory, packages, user, socket 
       await systemctl('disable', '--now', ...units);
       for (const path of [socketUnit, service]) await removeOurs(path);
       await systemctl('daemon-reload');
-      // systemd lists a unit that failed until then. It fails for those that did not.
+      // Until this, systemd lists a unit that failed. The call fails for units that did not.
       await systemctl('reset-failed', ...units).catch(() => undefined);
       return true;
     },

@@ -5,17 +5,17 @@ import { PRODUCT } from '../../product.ts';
 /** Marks a unit as ours: others are neither replaced nor removed. */
 export const UNIT_MARK = 'X-Rdctl-Managed';
 
-/** What a unit starts. */
+/** The program that a unit starts, and its environment. */
 export interface UnitContent {
   /** Program and arguments of the service in the foreground. */
   command: readonly string[];
   /** Variables that name the installation, such as `RDCTL_HOME`. */
   environment: Readonly<Record<string, string>>;
-  /** Of systemd alone: a page about it, as `man:rdctl(1)`. */
+  /** Page about the service, such as `man:rdctl(1)`; only for systemd. */
   documentation?: string;
 }
 
-/** The unit for systemd. A killed service leaves its engines and machines running, and so must its end. */
+/** Returns the unit for systemd. A killed service leaves its engines and machines running, and so must the unit's stop. */
 export function systemdService({ command, environment, documentation }: UnitContent): string {
   const variables = Object.entries(environment).map(
     ([name, value]) => `Environment=${systemdWord(`${name}=${value}`)}`,
@@ -43,7 +43,7 @@ export function systemdService({ command, environment, documentation }: UnitCont
   ]);
 }
 
-/** The socket for systemd: its first connection starts the service. */
+/** Returns the socket for systemd: its first connection starts the service. */
 export function systemdSocket(path: string): string {
   return lines([
     `# ${UNIT_MARK}`,
@@ -54,7 +54,7 @@ export function systemdSocket(path: string): string {
     `ListenStream=${specifierFree(oneLine(path))}`,
     'SocketMode=0600',
     'DirectoryMode=0700',
-    // Without it the file stays, and a command would find it.
+    // Otherwise the file stays, and a command would find it.
     'RemoveOnStop=yes',
     '',
     '[Install]',
@@ -62,7 +62,7 @@ export function systemdSocket(path: string): string {
   ]);
 }
 
-/** The agent or daemon for launchd, as a property list. */
+/** Returns the agent or daemon for launchd, as a property list. */
 export function launchdJob(label: string, { command, environment }: UnitContent): string {
   const job = {
     Label: label,
@@ -78,7 +78,7 @@ export function launchdJob(label: string, { command, environment }: UnitContent)
   return `${build(job)}\n`;
 }
 
-/** The task for the Windows Task Scheduler, as its XML: at login of the user, started again after a failure. */
+/** Returns the task for the Windows Task Scheduler, as XML: it starts at login of the user, and again after a failure. */
 export function windowsTask({ command, environment }: UnitContent, user: string): string {
   for (const text of [...command, ...Object.values(environment)]) refuseExpanded(text);
   const [program = '', ...words] = command;
@@ -110,12 +110,12 @@ function lines(text: readonly string[]): string {
   return `${text.join('\n')}\n`;
 }
 
-/** A word of `ExecStart=`, in which a dollar sign would begin a variable (systemd.service(5), "Command lines"). */
+/** Quotes a word of `ExecStart=`, in which a dollar sign would begin a variable (systemd.service(5), "Command lines"). */
 function execWord(text: string): string {
   return systemdWord(text).replaceAll('$', '$$$$');
 }
 
-/** A quoted word of a unit file; a percent sign would begin a specifier (systemd.syntax(7), systemd.unit(5)). */
+/** Quotes a word of a unit file, in which a percent sign would begin a specifier (systemd.syntax(7), systemd.unit(5)). */
 function systemdWord(text: string): string {
   return `"${specifierFree(oneLine(text)).replace(/["\\]/g, '\\$&')}"`;
 }
@@ -129,7 +129,7 @@ function oneLine(text: string): string {
   throw new RdError('ERR_IO', `a unit cannot hold ${JSON.stringify(text)}: it contains a line break`);
 }
 
-/** `cmd.exe` would expand it, or end the word. */
+/** Throws for text that `cmd.exe` would expand, or that would end the word. */
 function refuseExpanded(text: string): void {
   if (!/["%\r\n]/.test(text)) return;
   const what = `${JSON.stringify(text)}: it contains a quotation mark, percent sign or line break`;

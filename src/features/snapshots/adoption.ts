@@ -12,15 +12,15 @@ import { quoted } from './name.ts';
 interface Preparation {
   /** Directory of all snapshots. */
   root: string;
-  /** A release without keys may have made snapshots here: the home was in use before. */
+  /** Whether a release without keys may have made snapshots here: the home was in use before. */
   wasUsed: boolean;
   log: LogFile['write'];
   operations?: FileOperations;
 }
 
 /**
- * Makes the key of a home that has none. This is the one moment at which snapshots without a MAC count as its own: those that are there now are
- * listed in the key, which is written first, and get their MAC then, also after a kill in between; what comes later is foreign. Call it while
+ * Makes the key of a home that has none. This is the one moment at which snapshots without a MAC count as the home's own: those present now are
+ * listed in the key, which is written first, and get their MAC then, even after a kill in between; later ones are foreign. Must be called while
  * holding the lock of the service.
  * @returns a sentence for the user when there is no key, or another one than before.
  * @throws RdError `ERR_OTHER_VERSION` for the key of a newer release.
@@ -47,7 +47,7 @@ export async function prepareKey(preparation: Preparation): Promise<string | und
 async function adoptable({ root, wasUsed }: Preparation): Promise<string[]> {
   if (!wasUsed) return [];
   const { snapshots } = await readCatalogue(root);
-  // The key was lost: whoever made these had one.
+  // The key was lost: the home that made these had one.
   if (snapshots.some(({ foreign }) => foreign)) return [];
   const ours = await Promise.all(snapshots.map(async (each) => !(await isOfCompatible(each))));
   return snapshots.filter((_, index) => ours[index]).map(({ id }) => id);
@@ -61,14 +61,14 @@ async function adopt(key: SnapshotKey, { root, log, operations }: Required<Prepa
       log('warn', 'a snapshot of an earlier release counts as foreign', { name, error });
     });
     if (!files) continue;
-    // A failure here is one of the whole disk: the next start continues.
+    // A failure here concerns the whole disk: the next start continues.
     await writeFileAtomic(join(directory, MAC), macText(key, files), { operations });
     log('info', 'a snapshot of an earlier release is marked as one of this home', { name });
   }
   await writeKey(root, { ...key, adopting: [] }, operations);
 }
 
-/** What the MAC covers. @throws RdError `ERR_SNAPSHOT` for a damaged manifest, and for a disk that leads out of its file. */
+/** Returns the files that the MAC covers. @throws RdError `ERR_SNAPSHOT` for a damaged manifest, and for a disk that leads out of its file. */
 async function checkedFiles({ directory, mark, name }: Snapshot): ReturnType<typeof sealedFiles> {
   const { parts } = await readManifest(directory, mark);
   for (const { saved } of parts) {

@@ -31,7 +31,7 @@ export interface BackendData {
   /** The work of `PUT /v1/k8s_reset`. */
   reset: Resets;
   mayDelete: LossGuard['mayDelete'];
-  /** A restored snapshot has not been seen running yet. */
+  /** Whether a restored snapshot has not been seen running yet. */
   isRestoreUnproven(): boolean;
   /** Cancels the current operation and waits for its rollback. */
   close(): Promise<void>;
@@ -46,11 +46,11 @@ export interface BackendDataInput {
   controllers: Controllers;
   recovered: Pick<Recovered, 'unproven'>;
   history: LossHistory;
-  /** When this installation first ran. */
+  /** Time at which this installation first ran. */
   since?: string;
   /** Records that a reset failed, in the history. */
   failed(generation: number, reason: string): void;
-  /** Shown in the status. */
+  /** Shows a notice in the status. */
   notice(text: string): void;
   log: LogFile['write'];
   operations?: SwapOperations;
@@ -96,7 +96,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
     reset: createResets({ ...input, keptState, safetySnapshots, closing: closing.signal }),
     async close() {
       closing.abort();
-      // The proof first: a restore that waits for it leaves it to the next service.
+      // The proof closes first, so that a restore that waits for it leaves it to the next service.
       await proof.close();
       await guard.close();
       await snapshots.close();
@@ -105,8 +105,8 @@ export function createBackendData(input: BackendDataInput): BackendData {
 }
 
 /**
- * The settings of a snapshot as they would apply now: migrated, with today's locked values, and with the extensions that are installed
- * today, because snapshots do not contain their files.
+ * Returns the settings of a snapshot as they would apply now: migrated, with today's locked values, and with the extensions that are installed today,
+ * because snapshots do not contain their files.
  * @throws RdError `ERR_SETTINGS_FILE`, `ERR_SETTING_UNSUPPORTED` for a protection that the driver cannot enforce.
  */
 export async function restoredSettings(

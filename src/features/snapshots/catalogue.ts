@@ -12,8 +12,8 @@ import { quoted } from './name.ts';
 export const MANIFEST = 'manifest.json';
 export { METADATA } from './key.ts';
 /**
- * Marks a snapshot as complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it by
- * replacing files: it must not find that here.
+ * Name of the file that marks a snapshot as complete, and ours. The compatible application uses another mark, and lists, deletes and restores
+ * directories with it by replacing files, so it must not find that mark here.
  */
 export const COMPLETE = 'rdctl-complete.txt';
 /** The mark of the compatible application. */
@@ -22,26 +22,26 @@ export const SETTINGS = 'settings.json';
 
 export const MARKS: readonly string[] = [COMPLETE, COMPATIBLE_COMPLETE];
 
-/** Maximum size of the small files: a description may be long. */
+/** Maximum bytes of the small files: a description may be long. */
 const MAX_BYTES = 1024 * 1024;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Snapshots being created or deleted have a name that is not an id, so they are never listed. */
+/** Names of snapshots being created or deleted. They are not ids, so such snapshots are never listed. */
 const UNFINISHED = /^\.[0-9a-f-]{36}\.(?:partial|deleted)$/i;
 
 /** A complete snapshot on the disk. */
 export interface Snapshot extends SnapshotRecord {
-  /** A UUID, and the name of its directory. */
+  /** A UUID, which is the name of its directory. */
   id: string;
   directory: string;
-  /** Path of its mark of completeness. */
+  /** Path of the mark of completeness. */
   mark: string;
-  /** The service made it before a change that destroys data: the generation of that change. */
+  /** Generation of the change that destroys data and before which the service made this snapshot. */
   covers?: number;
 }
 
 export interface Catalogue {
-  /** Oldest first. */
+  /** Snapshots, oldest first. */
   snapshots: Snapshot[];
   /** A sentence for each directory that is named like a snapshot and unusable. */
   warnings: string[];
@@ -67,7 +67,8 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
 }
 
 /**
- * One from elsewhere may have the same name, and so may one of the compatible application, because it does not see ours; ours is preferred.
+ * Finds a snapshot by name. A foreign one may have the same name, and so may one of the compatible application, because it does not see ours; ours is
+ * preferred.
  * @throws RdError `ERR_SNAPSHOT` with the cause that scripts match on.
  */
 export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
@@ -94,12 +95,15 @@ export function requireOwn({ foreign }: Pick<Snapshot, 'foreign'>, consent: bool
   );
 }
 
-/** Whether the compatible application made it: without a manifest it is never restored. */
+/** Whether the compatible application made a snapshot: without a manifest it is never restored. */
 export async function isOfCompatible({ directory, mark }: Pick<Snapshot, 'directory' | 'mark'>): Promise<boolean> {
   return basename(mark) === COMPATIBLE_COMPLETE && !(await isThere(join(directory, MANIFEST)));
 }
 
-/** Without a key, nothing is decided: the next service makes one, and marks the snapshots of earlier releases. */
+/**
+ * Whether a snapshot is from elsewhere. Without a key, only one with a MAC is: the next service makes a key, and marks the snapshots of earlier
+ * releases.
+ */
 async function isForeign(snapshot: Snapshot, key: SnapshotKey | 'damaged' | undefined): Promise<boolean> {
   const { id, directory, mark } = snapshot;
   if (await isOfCompatible(snapshot)) return false;
@@ -109,12 +113,12 @@ async function isForeign(snapshot: Snapshot, key: SnapshotKey | 'damaged' | unde
   return !(hasOne ? await hasMac(key, directory, mark) : key.adopting.includes(id));
 }
 
-/** Where a snapshot is created. */
+/** Returns the directory in which a snapshot is created. */
 export function partialDirectory(root: string, id: string): string {
   return join(root, `.${id}.partial`);
 }
 
-/** It stops being a snapshot when its mark is removed, even if interrupted. @throws RdError `ERR_IO`. */
+/** Deletes a snapshot. It stops being one when its mark is removed, even if the rest is interrupted. @throws RdError `ERR_IO`. */
 export async function deleteSnapshot(
   root: string,
   { id, directory }: Pick<Snapshot, 'id' | 'directory'>,
@@ -130,7 +134,7 @@ export async function deleteSnapshot(
 }
 
 /**
- * Removes partial and partly deleted snapshots of a killed service. Call it only while no operation works on snapshots.
+ * Removes partial and partly deleted snapshots of a killed service. Must only be called while no operation works on snapshots.
  * @returns the errors for those that stay, which are harmless.
  */
 export async function sweep(root: string): Promise<RdError[]> {
@@ -144,7 +148,7 @@ export async function sweep(root: string): Promise<RdError[]> {
   return failures;
 }
 
-/** The snapshot, or why it is invalid, as a clause. */
+/** Returns the snapshot, or the reason why it is invalid, as a clause. */
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
   const kind = await lstat(directory).catch(() => undefined);
   // The target of a link is foreign, and would be deleted with the snapshot.

@@ -31,22 +31,22 @@ interface DraftInput {
   /** Directory of all snapshots. */
   root: string;
   record: SnapshotRecord;
-  /** As in `Snapshot`. */
+  /** Generation of the change that a safety snapshot precedes. */
   covers?: number;
   driver: string;
   /** Paths that the driver keeps. */
   kept: readonly string[];
-  /** Text of the settings file. */
+  /** Returns the text of the settings file. */
   settings(): string;
   copy?: typeof copyTree;
-  /** Throws when a copy is corrupt. */
+  /** Checks a copy. Throws when it is corrupt. */
   check?(copy: { of: string; at: string }, signal: AbortSignal): Promise<void>;
 }
 
-/** Copies all of it from one point in time; missing paths are skipped. */
+/** Copies all paths from one point in time; missing paths are skipped. */
 type CopyLive = (copies: readonly { from: string; to: string }[], signal: AbortSignal) => Promise<void>;
 
-/** A snapshot being created. Its temporary name hides it from readers until it is complete. */
+/** Creates a draft of a snapshot. Its temporary name hides it from readers until it is complete. */
 export function createDraft({ root, record, covers, driver, kept, settings, copy = copyTree, check }: DraftInput) {
   const id = randomUUID();
   const directory = partialDirectory(root, id);
@@ -66,7 +66,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
 
   return {
     id,
-    /** Copies the settings and the driver's data: with `copyLive` from a running backend. */
+    /** Copies the settings and the driver's data; from a running backend with `copyLive`. */
     async save(signal: AbortSignal, copyLive?: CopyLive): Promise<void> {
       live = copyLive !== undefined;
       try {
@@ -86,7 +86,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
       }
       for (const { from, to } of copies) if (await isThere(from)) await copy(from, to, signal);
     },
-    /** Verifies what was saved, writes the mark and gives it its final name. */
+    /** Verifies the saved data, writes the mark and gives the draft its final name. */
     async complete(signal: AbortSignal): Promise<void> {
       const parts: SavedPart[] = [];
       for (const { from, to, name, saved } of copies) {
@@ -109,7 +109,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
         throw ioError('write', directory, cause);
       }
     },
-    /** Removes it, also when it is complete. */
+    /** Removes the draft, even when it is complete. */
     async discard(): Promise<void> {
       if (complete) return deleteSnapshot(root, { id, directory: join(root, id) });
       await rm(directory, { recursive: true, force: true }).catch((cause: unknown) => {
@@ -126,22 +126,22 @@ export interface SnapshotMaking {
   maintenance: Pick<Maintenance, 'run' | 'runLive'>;
   rest: BackendRest;
   desired(): Desired;
-  /** Wraps work that stops the backend: a failure is reported when the backend is back. */
+  /** Runs work that stops the backend. A failure is reported when the backend is back. */
   interrupting<T>(work: () => Promise<T>): Promise<T>;
   copy?: DraftInput['copy'];
 }
 
 export interface NewSnapshot {
   record: SnapshotRecord;
-  /** For people: `Creating snapshot "x"`. */
+  /** Description for people: `Creating snapshot "x"`. */
   action: string;
-  /** Stop the backend even if it could be copied while it runs. */
+  /** Whether to stop the backend even if it could be copied while it runs. */
   stop: boolean;
 }
 
 /**
- * Makes a snapshot. A converged running backend keeps running if its driver can copy it live; otherwise the backend is stopped meanwhile.
- * On failure nothing is left of the snapshot.
+ * Makes a snapshot. A converged running backend keeps running if its driver can copy it live; otherwise it is stopped meanwhile. On failure nothing
+ * is left of the snapshot.
  */
 export async function makeSnapshot(
   making: SnapshotMaking,
@@ -175,7 +175,7 @@ export async function makeSnapshot(
 type CopyAll = NonNullable<Driver['copyLive']>;
 type CopyWork = Pick<MaintenanceWork, 'signal' | 'progress'>;
 
-/** A draft of everything that the driver keeps. `covers`: as in `Snapshot`. */
+/** Creates a draft of everything that the driver keeps. `covers` is the generation of the change that a safety snapshot precedes. */
 export function draftOf(
   { root, driver, desired, copy }: Pick<SnapshotMaking, 'root' | 'driver' | 'desired' | 'copy'>,
   record: SnapshotRecord,
@@ -208,7 +208,7 @@ export function draftOf(
   };
 }
 
-/** The name may have been taken since the request. */
+/** Throws if the name has been taken since the request. */
 async function refuseTaken(root: string, { name }: SnapshotRecord): Promise<void> {
   const { snapshots } = await readCatalogue(root);
   checkUnique(

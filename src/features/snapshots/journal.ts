@@ -7,15 +7,15 @@ import type { Places } from '../../state/places.ts';
 import { reserveBeside } from '../../state/reserve.ts';
 
 /**
- * Progress of replacing kept state. Written before the step that it names, so that a reader knows what may have been done.
+ * Progress of replacing kept state. Each phase is written before its step, so that a reader knows what may have been done.
  *
  * ```
  * copying ─▶ swapping ─▶ settings ─▶ proving ─▶ confirmed ─▶ (none)      the replaced state goes last
- *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      what was there is back
+ *    └──────────┴───────────┴───────────┴─────▶ undone ────▶ (none)      the previous state is back
  * ```
  *
- * A journal that begins while another is at `proving` keeps that one as `earlier`: rolled back, it leaves the earlier one behind instead of
- * none, and at `proving` or `confirmed` it stands for both.
+ * A journal that begins while another is at `proving` keeps that one as `earlier`: rolled back, it leaves the earlier one behind instead of none, and
+ * at `proving` or `confirmed` it stands for both.
  */
 const PHASES = ['copying', 'swapping', 'settings', 'proving', 'confirmed', 'undone'] as const;
 
@@ -28,19 +28,19 @@ export interface Journal {
   parts: SwapPart[];
   /** Settings for a rollback, and those of the snapshot. */
   settings?: { before: JsonObject; after: JsonObject };
-  /** The previous swap, which has not been seen to run yet. */
+  /** The previous swap, which has not been seen running yet. */
   earlier?: Journal;
 }
 
 /** One path that a driver keeps. */
 export interface SwapPart {
-  /** Its live path. */
+  /** Path of the live state. */
   live: string;
-  /** There was something before. */
+  /** Whether there was state before. */
   hadLive: boolean;
-  /** There will be something after. */
+  /** Whether there will be state afterwards. */
   comes: boolean;
-  /** The current state was put there by the `earlier` journal, which still keeps what was there before. */
+  /** Set if the `earlier` journal put the current state there; it still keeps the state before that. */
   unproven?: true;
 }
 
@@ -52,7 +52,8 @@ export function journalFile({ state }: Pick<Places, 'state'>): string {
 }
 
 /**
- * Validated as a whole before use: what it names is moved and removed. `kept`: the driver's kept paths, the only ones it may name.
+ * Reads and validates the journal as a whole before use, because the paths that it names are moved and removed. `kept` are the driver's kept paths,
+ * the only ones it may name.
  * @throws RdError `ERR_IO` when it cannot be read or parsed: it must not be ignored.
  */
 export async function readJournal(path: string, kept: readonly string[]): Promise<Journal | undefined> {
@@ -71,7 +72,7 @@ export async function readJournal(path: string, kept: readonly string[]): Promis
 }
 
 export async function writeJournal(path: string, journal: Journal): Promise<void> {
-  // A reset makes room, also on a full disk.
+  // Uses reserved space, because a reset makes room even on a full disk.
   await writeRecord(path, { format: FORMAT, ...journal }, { operations: reserveBeside(path) });
 }
 
@@ -83,7 +84,7 @@ export async function removeJournal(path: string): Promise<void> {
     });
 }
 
-/** Throws the problem as a clause. */
+/** Parses a journal. Throws the problem as a clause. */
 function journalOf(value: unknown, kept: readonly string[], phases: readonly Phase[]): Journal {
   if (!isObject(value)) throw new Error('it is not an object');
   const { snapshot, settings, earlier } = value;

@@ -8,21 +8,21 @@ import type { DesiredStore } from '../../state/desired-store.ts';
 import { type Journal, readJournal, type SwapPart } from './journal.ts';
 import { clean, confirm, dropUnproven, mergeEarlier, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
 
-/** Replaces or deletes what the driver keeps, always while the backend is held off. */
+/** Replaces or deletes the state that the driver keeps, always while the backend is held off. */
 export interface KeptState {
-  /** The last replacement, until it has been seen running. */
+  /** Returns the last replacement, until it has been seen running. */
   unproven(): Journal | undefined;
   /**
-   * Replaces state and settings. On failure both are unchanged. On success an earlier unproven replacement is deleted, and the state that
-   * it replaced is kept: `revert` goes back to what ran last.
-   * `source`: where a kept path is copied from; `undefined`: there was nothing.
+   * Replaces state and settings. On failure both are unchanged. On success, an earlier unproven replacement is deleted, and the state that it
+   * replaced is kept: `revert` goes back to the state that ran last. `source` is the path that a kept path is copied from; undefined if there was
+   * nothing.
    */
   replace(input: ReplaceInput, work: MaintenanceWork): Promise<void>;
-  /** Deletes all of it. On failure it is unchanged. */
+  /** Deletes all kept state. On failure it is unchanged. */
   wipe(work: MaintenanceWork): Promise<void>;
-  /** Deletes what the last replacement replaced, because it runs. */
+  /** Deletes the state that the last replacement replaced, because the new one runs. */
   confirm(): Promise<void>;
-  /** Back to what was replaced, settings included. */
+  /** Goes back to the replaced state, including its settings. */
   revert(work: Pick<MaintenanceWork, 'keepOff'>): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export interface KeptStateInput {
   operations: SwapOperations;
   store: DesiredStore;
   log: LogFile['write'];
-  /** Found at the start of the service. */
+  /** Replacement that was found at startup. */
   unproven?: Journal;
 }
 
@@ -48,7 +48,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
   const { kept, journalFile, operations, store, log } = input;
   let unproven = input.unproven;
 
-  /** Completes an existing journal, because there is only one. Returns an unproven replacement. */
+  /** Completes an existing journal, because there can only be one. Returns an unproven replacement. */
   async function completeJournal(): Promise<Journal | undefined> {
     const left = await readJournal(journalFile, kept);
     return left && left.phase !== 'proving' ? undo(left, operations) : left;
@@ -81,7 +81,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
     return back;
   }
 
-  /** Leftovers are harmless; the next start or operation tries again. */
+  /** Removes the replaced state. Leftovers are harmless; the next start or operation tries again. */
   async function removeReplaced(journal: Journal): Promise<void> {
     await clean(journal, operations).catch(logLeftover);
   }

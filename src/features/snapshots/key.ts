@@ -6,34 +6,34 @@ import { readRecord, writeRecord } from '../../os/record.ts';
 import { readRegular, readText } from '../../os/regular-file.ts';
 import { snapshotKeyOf } from '../../state/places.ts';
 
-/** The file of a snapshot with its name and its date, and the one with its MAC. */
+/** The file with a snapshot's name and date, and the file with its MAC. */
 export const METADATA = 'metadata.json';
 export const MAC = 'rdctl-mac.txt';
 const MAC_TEXT = 'Made in the home with the key of this MAC. HMAC-SHA256:';
-/** Maximum size of the files that a MAC covers, and of the key with the names of old snapshots. */
+/** Maximum bytes of the files that a MAC covers, and of the key with the names of old snapshots. */
 const MAX_BYTES = 1024 * 1024;
 const KEY_BYTES = 32;
 
-/** The key of a home, which proves that a snapshot was made in it. It is beside the snapshots and in none of them. */
+/** The key of a home, which proves that a snapshot was made in it. It is stored beside the snapshots and in none of them. */
 export interface SnapshotKey {
   secret: Buffer;
   /** Ids of snapshots of earlier releases, which have no MAC yet and get one now. */
   adopting: readonly string[];
 }
 
-/** The small files of a snapshot, which lead to all of it: the mark has the digest of the manifest, the manifest those of every file. */
+/** The small files of a snapshot, which authenticate all of it: the mark has the digest of the manifest, the manifest those of every file. */
 interface Sealed {
   metadata: Uint8Array | string;
   mark: Uint8Array | string;
 }
 
-/** What a MAC covers, of a snapshot on the disk. `mark`: path of its mark. Throws when one cannot be read. */
+/** Reads the files of a snapshot that its MAC covers. `mark` is the path of its mark. Throws when one cannot be read. */
 export async function sealedFiles(directory: string, mark: string): Promise<Sealed> {
   const read = (path: string) => readRegular(path, { limit: MAX_BYTES });
   return { metadata: await read(join(directory, METADATA)), mark: await read(mark) };
 }
 
-/** Throws also for a key of a newer release. @returns undefined without a key, `damaged` for a file that holds none. */
+/** Reads the key. Throws for a key of a newer release. @returns undefined without a key, `damaged` for a file that holds none. */
 export async function readKey(root: string): Promise<SnapshotKey | 'damaged' | undefined> {
   const record = await readRecord(snapshotKeyOf(root), { limit: MAX_BYTES });
   if (record === undefined || record === 'damaged') return record;
@@ -42,7 +42,7 @@ export async function readKey(root: string): Promise<SnapshotKey | 'damaged' | u
   return { secret: Buffer.from(key, 'hex'), adopting: adopting.filter((id) => typeof id === 'string') };
 }
 
-/** Of the system's generator. */
+/** Creates a key from the system's random generator. */
 export function newKey(adopting: readonly string[]): SnapshotKey {
   return { secret: randomBytes(KEY_BYTES), adopting };
 }
@@ -57,12 +57,12 @@ export async function writeKey(
   await writeRecord(snapshotKeyOf(root), record, { mode: 0o600, ...(operations ? { operations } : {}) });
 }
 
-/** Text of the file with the MAC of a snapshot. */
+/** Returns the text of a snapshot's MAC file. */
 export function macText(key: SnapshotKey, sealed: Sealed): string {
   return `${MAC_TEXT}${macOf(key, sealed)}\n`;
 }
 
-/** As `macText`, for a snapshot that is being made. @throws RdError `ERR_SNAPSHOT` without a key. */
+/** Returns the text of the MAC file for a snapshot that is being made. @throws RdError `ERR_SNAPSHOT` without a key. */
 export async function sealed(root: string, files: Sealed): Promise<string> {
   const key = await readKey(root);
   if (key !== undefined && key !== 'damaged') return macText(key, files);
@@ -71,7 +71,7 @@ export async function sealed(root: string, files: Sealed): Promise<string> {
   });
 }
 
-/** Whether this home made the snapshot. `mark`: path of its mark. False for one that cannot be read. */
+/** Whether this home made the snapshot. `mark` is the path of its mark. False for one that cannot be read. */
 export async function hasMac(key: SnapshotKey, directory: string, mark: string): Promise<boolean> {
   try {
     const is = /HMAC-SHA256:([0-9a-f]{64})\n$/.exec(await readText(join(directory, MAC), MAX_BYTES))?.[1];

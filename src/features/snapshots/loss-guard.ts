@@ -9,17 +9,17 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { SafetySnapshots } from './contract.ts';
 
-/** What the guard needs of the history. */
+/** The part of the history that the guard uses. */
 export interface LossHistory {
   entries(): Promise<HistoryEntry[]>;
   lose(generation: number, loss: RecordedLoss): Promise<void>;
 }
 
-/** Stands between the loop and data that nobody was asked about. */
+/** Keeps the loop from deleting data without anyone's consent. */
 export interface LossGuard {
   /**
-   * Whether the loop may delete the data of the installed cluster now. If not, it is recorded and, where possible, saved in a snapshot
-   * first, and the loop asks again. Never refuses for good, but for a lock: the wish is in force already.
+   * Whether the loop may delete the data of the installed cluster now. If not, the loss is recorded and, if possible, a safety snapshot is made
+   * first, and the loop asks again. Refuses for good only because of a lock: the change is in force already.
    */
   mayDelete(installed: string): boolean;
   /** Resolves when nothing is in progress. */
@@ -31,10 +31,10 @@ interface LossGuardInput {
   safetySnapshots: Pick<SafetySnapshots, 'impossible' | 'whenDue'>;
   store: Pick<DesiredStore, 'snapshot' | 'write'>;
   controllers: Pick<Controllers, 'wake'>;
-  /** Shown in the status. */
+  /** Shows a notice in the status. */
   notice(text: string): void;
   log: LogFile['write'];
-  /** Aborted when the service stops. */
+  /** Signal that aborts when the service stops. */
   closing: AbortSignal;
 }
 
@@ -47,7 +47,7 @@ export function createLossGuard({
   log,
   closing,
 }: LossGuardInput): LossGuard {
-  /** What the loop may delete, and for which version of the desired state. */
+  /** The data that the loop may delete, and the version of the desired state for which it may. */
   let settled: { generation: number; installed: string } | undefined;
   let settling: Promise<void> | undefined;
   let waits: string | undefined;
@@ -61,7 +61,7 @@ export function createLossGuard({
     controllers.wake();
   }
 
-  /** A history that cannot be read, as on a broken disk, holds up nothing. */
+  /** Returns the entries; none if the history cannot be read, as on a broken disk, which must not hold up anything. */
   async function entriesOf(): Promise<HistoryEntry[]> {
     return history.entries().catch((error: unknown) => {
       log('warn', 'the history could not be read', { error });
@@ -69,7 +69,7 @@ export function createLossGuard({
     });
   }
 
-  /** False while something else is in the way, or if it is not due any more. */
+  /** Returns false while something else is in the way, or if the deletion is not due any more. */
   async function recordWithSnapshot(cause: HistoryEntry | undefined, installed: string): Promise<boolean> {
     const items = [deletion(installed)];
     if (safetySnapshots.impossible !== undefined)
@@ -102,7 +102,7 @@ export function createLossGuard({
   }
 
   async function recordBare(cause: HistoryEntry | undefined, loss: RecordedLoss): Promise<true> {
-    // As on a full disk: a write that is in force already is not held up.
+    // A failure, as on a full disk, does not hold up a write that is in force already.
     await record(cause, loss).catch((error: unknown) => log('warn', 'a loss of data is not in the history', { error }));
     return true;
   }
@@ -135,12 +135,12 @@ export function createLossGuard({
   };
 }
 
-/** The change, where it is read later: above other plans, and in the status. */
+/** Names the change for later readers, above other plans and in the status. */
 function nameOf(generation: number, cause: HistoryEntry | undefined): string {
   return `Generation ${generation} (${cause?.by.how ?? 'service'})`;
 }
 
-/** The data of a snapshot needs its version: with a lower one, it would be deleted as soon as it is restored. */
+/** Returns the settings with the version that the data of a snapshot needs: with a lower one, it would be deleted as soon as it is restored. */
 function withVersion(settings: Settings, installed: string): Settings {
   return installed === '' ? settings : { ...settings, kubernetes: { ...settings.kubernetes, version: installed } };
 }
@@ -149,7 +149,7 @@ function isDue({ power, settings: { kubernetes } }: Desired, installed: string):
   return power === 'started' && kubernetes.enabled && mayDowngrade(installed, kubernetes.version);
 }
 
-/** The next attempt may find it gone. */
+/** Whether the error may be gone at the next attempt. */
 function isPassing(error: unknown): boolean {
   return error instanceof RdError && (error.code === 'ERR_BACKEND_LOCKED' || error.code === 'ERR_CANCELLED');
 }

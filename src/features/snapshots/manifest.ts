@@ -11,9 +11,9 @@ import { type TreeEntry, walk } from './tree.ts';
 
 const FORMAT = 1;
 const MARK = 'This snapshot is complete. Manifest sha256:';
-/** Maximum size of a manifest: a million files need some 200 MB. */
+/** Maximum bytes of a manifest: a million files need some 200 MB. */
 const MAX_BYTES = 512 * 1024 * 1024;
-/** Maximum size of a file that is read at once. */
+/** Maximum bytes of a file that is read at once. */
 const SMALL = 1024 * 1024;
 
 /** One path that a driver keeps, and its location in the snapshot. */
@@ -31,16 +31,16 @@ type Content =
   | { kind: 'directory' | 'device' | 'other' };
 
 export interface Manifest {
-  /** Driver that the state belongs to. */
+  /** Driver of the saved state. */
   driver: string;
-  /** It was copied while the machine was on. */
+  /** Set if the state was copied while the machine was on. */
   live?: true;
   parts: SavedPart[];
-  /** By name in the snapshot; names are bytes, one character each. */
+  /** Contents by name in the snapshot; names are bytes, one character each. */
   contents: Record<string, Content>;
 }
 
-/** Hashes everything that was saved. @throws `ERR_CANCELLED` by the signal, else the file system error. */
+/** Hashes all saved data. @throws `ERR_CANCELLED` by the signal, else the file system error. */
 export async function contentsOf(
   directory: string,
   names: readonly string[],
@@ -56,7 +56,7 @@ export async function contentsOf(
   return contents;
 }
 
-/** The parts of a snapshot that its manifest covers. */
+/** Returns the names of the parts that a manifest covers. */
 export function savedNames(parts: readonly SavedPart[]): string[] {
   return [SETTINGS, ...parts.flatMap(({ saved }) => (saved === undefined ? [] : [saved]))];
 }
@@ -66,7 +66,7 @@ export function formatManifest({ driver, live, parts, contents }: Manifest): str
 }
 
 /**
- * The manifest of a snapshot, verified against its mark of completeness. `mark`: the file with that.
+ * Reads the manifest of a snapshot, verified against its mark of completeness. `mark` is the path of that mark.
  * @throws RdError `ERR_SNAPSHOT` with a clause.
  */
 export async function readManifest(directory: string, mark: string): Promise<Manifest> {
@@ -84,8 +84,8 @@ export async function readManifest(directory: string, mark: string): Promise<Man
 }
 
 /**
- * The digest only proves that the manifest matches its mark: whoever can write both can name anything. What it names is copied over the
- * machine's state, so it must be in the snapshot.
+ * Parses a manifest. The digest only proves that it matches its mark: whoever can write both can name any path. The parts that it names are copied
+ * over the machine's state, so they must be in the snapshot.
  */
 function manifestOf({ driver, live, parts, contents }: JsonObject): Manifest {
   if (typeof driver !== 'string') throw damageError(`${MANIFEST} does not name a driver`);
@@ -115,7 +115,7 @@ function partOf(part: JsonValue): SavedPart {
   return { name, saved };
 }
 
-/** A single directory entry, which leads nowhere else. */
+/** Whether a name is a single directory entry, which leads nowhere else. */
 function isEntry(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && basename(name) === name;
 }
@@ -130,7 +130,7 @@ async function markText(path: string): Promise<string> {
   });
 }
 
-/** Text of the mark of completeness, which contains the manifest's digest. */
+/** Returns the text of the mark of completeness, which contains the manifest's digest. */
 export function markOf(manifest: string): string {
   return `${MARK}${sha256(manifest)}`;
 }
@@ -160,7 +160,7 @@ export async function verify(directory: string, manifest: Manifest, signal: Abor
   }
 }
 
-/** Verifies only names, types and sizes, also of a copy elsewhere: `[its path, its name in the snapshot]`. */
+/** Verifies only names, types and sizes, of a snapshot or of a copy elsewhere: `[its path, its name in the snapshot]`. */
 export async function verifyShape(tops: readonly (readonly [string, string])[], manifest: Manifest): Promise<void> {
   const missing = new Map(
     Object.entries(manifest.contents).filter(([name]) => tops.some(([, top]) => isBelow(name, top))),
@@ -194,7 +194,7 @@ async function contentOf(
   const kind = kindOf(stats);
   if (kind === 'link') return { kind, target: (await readlink(path, { encoding: 'buffer' })).toString('latin1') };
   if (kind !== 'file') return { kind };
-  // Hard-linked files are read once.
+  // Every hard-linked file is read only once.
   const key = `${stats.dev}:${stats.ino}`;
   const digest = (stats.nlink > 1n ? digests.get(key) : undefined) ?? (await digestOf(path, stats.size));
   if (stats.nlink > 1n) digests.set(key, digest);
@@ -205,9 +205,9 @@ async function digestOf(path: Buffer, size: bigint): Promise<string> {
   // Most files of an image are small, and a stream costs more than reading them.
   if (size <= SMALL) return sha256(await readFile(path));
   const hash = createHash('sha256');
-  // By a handle: not every runtime opens a stream on a path of bytes.
+  // A handle, because not every runtime opens a stream on a path of bytes.
   const handle = await open(path);
-  // The stream closes the handle, also when it fails.
+  // The stream closes the handle, even when it fails.
   await pipeline(handle.createReadStream({ highWaterMark: 1024 * 1024 }), hash);
   return hash.digest('hex');
 }

@@ -1,7 +1,7 @@
 import { RdError } from '../../errors.ts';
 
 const MAX_SHOWN_LENGTH = 250;
-/** Longer names are truncated in messages; all lengths are in code points. */
+/** Code points of a name that messages show; all lengths are in code points. */
 const SHOWN = 30;
 
 /**
@@ -30,12 +30,12 @@ export function checkName(name: string): void {
   if (name.endsWith(' ')) throw invalid(`invalid name ${shownEnd(name)}: must not end with a white-space character`);
 }
 
-/** @throws RdError `ERR_SNAPSHOT`; names are compared exactly. */
+/** Throws unless a name is new; names are compared exactly. @throws RdError `ERR_SNAPSHOT`. */
 export function checkUnique(name: string, taken: readonly string[]): void {
   if (taken.includes(name)) throw invalid(`name ${shortName(name)} already exists`);
 }
 
-/** In double quotes, with backslashes, quotes and unprintable characters escaped; other Unicode stays. */
+/** Quotes text in double quotes, with backslashes, quotes and unprintable characters escaped; other Unicode stays. */
 export function quoted(text: string): string {
   return `"${[...text].map((point) => escapePoint(point, '"')).join('')}"`;
 }
@@ -50,7 +50,7 @@ function shownEnd(name: string): string {
   return quoted(points.length > SHOWN ? `…${points.slice(-SHOWN).join('')}` : name);
 }
 
-/** Letters, marks, numbers, punctuation, symbols, and the ASCII space as the only blank. */
+/** Whether a character is a letter, mark, number, punctuation, symbol or the ASCII space, which is the only printable blank. */
 function isPrintable(point: string): boolean {
   return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(point);
 }
@@ -65,7 +65,7 @@ const NAMED: Readonly<Record<string, string>> = {
   '\v': '\\v',
 };
 
-/** One code point, escaped for double quotes. */
+/** Escapes one code point for double quotes. */
 function escapePoint(point: string, mark: string): string {
   if (point === mark || point === '\\') return `\\${point}`;
   if (isPrintable(point)) return point;

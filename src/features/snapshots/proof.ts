@@ -9,7 +9,7 @@ import { quoted } from './name.ts';
 /** Checks whether restored state runs, and reverts it if it does not. */
 export interface Proof {
   /**
-   * Waits until it runs. Returns at once when the backend is desired off; its next start is the proof then.
+   * Waits until the restored state runs. Returns at once when the backend is desired off; its next start is the proof then.
    * @throws RdError `ERR_SNAPSHOT` when it does not come up, `ERR_CANCELLED` by the signal; the previous state is then back.
    */
   waitUntilProven(action: string, signal: AbortSignal): Promise<void>;
@@ -24,7 +24,7 @@ export interface ProofInput {
   maintenance: Pick<Maintenance, 'run' | 'heldBy' | 'idle'>;
   controllers: Pick<Controllers, 'status' | 'onChange'>;
   desired(): Desired;
-  /** For people who look at the status later. */
+  /** Shows a notice to people who look at the status later. */
   notice(text: string): void;
   log: LogFile['write'];
 }
@@ -35,7 +35,7 @@ export function createProof(input: ProofInput): Proof {
   const { keptState, maintenance, controllers, log } = input;
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
-  /** A caller waits for the outcome, and acts on it. */
+  /** True while a caller waits for the outcome and acts on it. */
   let isAwaited = false;
 
   function verdict(status: LoopStatus): Verdict {
@@ -46,7 +46,7 @@ export function createProof(input: ProofInput): Proof {
     return status.converged && status.observedGeneration === generation ? 'runs' : 'open';
   }
 
-  /** After a failure the next service tries again. */
+  /** Reverts the state. After a failure the next service tries again. */
   async function revert(action: string): Promise<void> {
     try {
       await maintenance.run(`${action}: going back`, closing.signal, (work) => keptState.revert(work));
@@ -69,7 +69,7 @@ export function createProof(input: ProofInput): Proof {
       const journal = keptState.unproven();
       if (!journal || closing.signal.aborted) return;
       const settings = journal.settings?.after;
-      // Later settings may be what fails: then only a person can tell which state is the right one.
+      // Later settings may be the cause of a failure: then only a person can decide which state is the right one.
       const mayRevert = () => settings !== undefined && same(input.desired().settings, settings);
       const isDecided = (status: LoopStatus) => {
         if (isAwaited) return false;

@@ -16,21 +16,21 @@ import { copyRecord, endCopy } from './tree.ts';
 
 /** State left by a previous service. */
 export interface Recovered {
-  /** Nothing may run while the lock file exists, or until the service ends. */
+  /** The initial hold: nothing may run while the lock file exists, or until the service ends. */
   initialHold?: { hold: Hold; lasts: 'lock' | 'service' };
   /** Restored state that has not been seen running yet. */
   unproven?: Journal;
-  /** The restored settings that were in force, and have been replaced by those from before. */
+  /** The restored settings that were in force and have been replaced by the previous ones. */
   undone?: Settings;
   /** Sentences for the user. */
   notices: string[];
 }
 
-/** Where the service and its driver have their data. */
+/** The data directories of the service and its driver. */
 interface RecoveryPlaces extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state' | 'historyFile'> {
-  /** The stored one; absent without a state. */
+  /** The stored generation; absent without a state. */
   generation?: number;
-  /** What the driver keeps. */
+  /** Paths that the driver keeps. */
   kept: readonly string[];
 }
 
@@ -77,7 +77,7 @@ export async function recoverBackend(
 
 const BACKEND = 'The backend restarts if its desired state is started.';
 
-/** The notice for an interruption that needed no rollback. */
+/** Returns the notice for an interruption that needed no rollback. */
 function interruptionNotice(
   action: string,
   { unproven, safetySnapshot }: { unproven: Journal | undefined; safetySnapshot: string | undefined },
@@ -91,7 +91,7 @@ function interruptionNotice(
 }
 
 interface Replayed extends Pick<Recovered, 'unproven' | 'undone'> {
-  /** Something was put back: a sentence. */
+  /** A sentence about the state that was put back. */
   notice?: string;
 }
 
@@ -121,7 +121,7 @@ async function replay(
   return { ...replayed, notice };
 }
 
-/** Why the backend has to stay off, and what the user can do about it. */
+/** Reports why the backend has to stay off, with advice for the user. */
 async function damageReport(error: unknown, { kept }: RecoveryPlaces): Promise<string> {
   const beside = await findLeftovers(kept).catch(() => []);
   return [
@@ -133,7 +133,7 @@ async function damageReport(error: unknown, { kept }: RecoveryPlaces): Promise<s
   ].join(' ');
 }
 
-/** An error and its advice, as sentences. */
+/** Formats an error and its advice as sentences. */
 function sentencesOf(error: unknown): string {
   const texts = error instanceof RdError ? [error.message, error.advice ?? ''] : [String(error)];
   return texts

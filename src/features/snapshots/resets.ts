@@ -19,15 +19,15 @@ export type ResetMode = 'fast' | 'wipe';
 
 export interface ResetRequest {
   by: Author;
-  /** `if possible`: for clients of the compatible interface, which cannot ask for a reset without one. */
+  /** `if possible` is for clients of the compatible interface, which cannot ask for a reset without a snapshot. */
   snapshot: 'required' | 'if possible' | 'none';
 }
 
 /**
- * Resolves when the backend has converged again. Without a cluster, `fast` is a restart.
+ * Resets the backend. Resolves when it has converged again. Without a cluster, `fast` is a restart.
  * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_NO_SPACE` and `ERR_SNAPSHOT` without the
- *   required snapshot: nothing was reset then; `ERR_CONVERGE_FAILED` when it does not converge, and `ERR_DEADLINE` when it has not in ten minutes; the data
- *   was reset then.
+ *   required snapshot: nothing was reset then; `ERR_CONVERGE_FAILED` when it does not converge, and `ERR_DEADLINE` when it has not in ten
+ *   minutes; the data was reset then.
  */
 export type Resets = (mode: ResetMode, request: ResetRequest) => Promise<void>;
 
@@ -38,11 +38,11 @@ interface ResetsInput {
   keptState: Pick<KeptState, 'wipe'>;
   safetySnapshots: SafetySnapshots;
   store: Pick<DesiredStore, 'snapshot' | 'write'>;
-  /** As in `BackendDataInput`. */
+  /** Records that a reset failed, in the history. */
   failed(generation: number, reason: string): void;
   notice(text: string): void;
   log: LogFile['write'];
-  /** Aborted when the service stops. */
+  /** Signal that aborts when the service stops. */
   closing: AbortSignal;
   clock?: Clock;
 }
@@ -52,7 +52,7 @@ const ACTIONS: Readonly<Record<ResetMode, string>> = {
   wipe: 'Resetting the machine',
 };
 
-/** The work of `PUT /v1/k8s_reset`: recorded in the history, and saved in a safety snapshot, before anything is deleted. */
+/** Creates the work of `PUT /v1/k8s_reset`. It is recorded in the history and preceded by a safety snapshot before anything is deleted. */
 export function createResets(input: ResetsInput): Resets {
   const {
     driver,
@@ -67,7 +67,7 @@ export function createResets(input: ResetsInput): Resets {
   } = input;
   const desired = () => store.snapshot().desired;
 
-  /** What it destroys now, as in plans; empty where there is nothing. */
+  /** Returns the data that a reset destroys now, in the words of plans; empty if there is none. */
   async function lossesOf(mode: ResetMode): Promise<string[]> {
     if (mode === 'fast') {
       const installed = driver.hasCluster ? installedVersion(controllers.observed()) : undefined;
@@ -77,9 +77,9 @@ export function createResets(input: ResetsInput): Resets {
     return there.includes(true) ? ['deletes all images, containers and volumes, and the cluster'] : [];
   }
 
-  /** Returns the generation of the reset. */
+  /** Records a reset, and returns its generation. */
   async function record({ by }: ResetRequest, loss: RecordedLoss): Promise<number> {
-    // A generation of its own, although nothing else is desired than before.
+    // The reset gets a generation of its own, although the desired state stays the same.
     const { now } = await store.write(() => ({ next: {}, answer: undefined, by, loss }));
     return now.desired.generation;
   }
@@ -114,7 +114,7 @@ export function createResets(input: ResetsInput): Resets {
         advice: 'Try again when it has started or stopped.',
       });
     }
-    // Later it is stopped, and may not say.
+    // Listed now, because a stopped backend may not report them.
     const items = await lossesOf(mode);
     await maintenance.run(ACTIONS[mode], closing, async (work) => {
       const generation = await recordWithSnapshot(items, request, work);

@@ -2,9 +2,9 @@ import { type HistoryEntry, isRunEntry } from '../../plan/history.ts';
 import type { Snapshot } from './catalogue.ts';
 
 const HOUR = 3_600_000;
-/** How long the oldest one stays at least, in days. */
+/** Days that the oldest snapshot stays at least. */
 const LEAST_DAYS = 7;
-/** Rows of which the first one is kept. */
+/** Newest rows of which the first snapshot is kept. */
 const ROWS = 3;
 
 type SafetySnapshotFacts = Pick<Snapshot, 'created' | 'covers'>;
@@ -14,17 +14,17 @@ export interface RetentionInput<C extends SafetySnapshotFacts> {
   snapshots: readonly C[];
   /** The history, oldest first. */
   entries: readonly HistoryEntry[];
-  /** When this installation first ran; older ones outlived a factory reset, and their generations mean something else. */
+  /** Time at which this installation first ran. Older snapshots outlived a factory reset, and their generations mean something else. */
   since?: string;
   now: number;
 }
 
 /**
- * Pure: the snapshots made before data was destroyed that can go, each with the reason as a clause.
+ * Returns the safety snapshots that can be deleted, each with the reason as a clause.
  *
- * Attempts in quick succession are a row: each destroys only what came after the one before, so the first has what mattered. A new row begins
- * an hour after a change succeeded. Kept are the first of each of the newest rows, the newest of all, and the oldest of all until it is a
- * week old and a later change has succeeded. What the history has dropped goes under the same two conditions.
+ * Attempts in quick succession are a row: each destroys only data that came after the one before, so the first snapshot has everything that mattered.
+ * A new row begins an hour after a change succeeded. Kept are the first of each of the newest rows, the newest of all, and the oldest of all until it
+ * is a week old and a later change has succeeded. Snapshots whose change the history has dropped go under the same two conditions.
  */
 export function obsoleteSafetySnapshots<C extends SafetySnapshotFacts>(
   input: RetentionInput<C>,
@@ -52,7 +52,7 @@ export function obsoleteSafetySnapshots<C extends SafetySnapshotFacts>(
   });
 }
 
-/** The snapshots, in rows. Where the history does not reach back, each is a row of its own. */
+/** Groups the snapshots in rows. If the history does not reach back to it, each is a row of its own. */
 function rowsOf<C extends SafetySnapshotFacts>(input: RetentionInput<C>, proven: readonly number[]): C[][] {
   const rows: C[][] = [];
   let last: C | undefined;
@@ -67,7 +67,7 @@ function rowsOf<C extends SafetySnapshotFacts>(input: RetentionInput<C>, proven:
   return rows;
 }
 
-/** Whether the history has the change of a snapshot. */
+/** Returns whether the history has the change of a snapshot. */
 function standing(
   { covers, created }: SafetySnapshotFacts,
   { entries: [first], since }: Pick<RetentionInput<SafetySnapshotFacts>, 'entries' | 'since'>,

@@ -8,12 +8,12 @@ import { deleteSnapshot, readCatalogue } from './catalogue.ts';
 
 /** The safety snapshot of a change, from before the copy until the change is made. */
 interface SafetySnapshotRecord {
-  /** Of the snapshot. */
+  /** Id of the snapshot. */
   id: string;
   name: string;
 }
 
-/** Path of the record. */
+/** Returns the path of the record. */
 export function safetySnapshotRecord({ state }: Pick<Places, 'state'>): string {
   return join(state, 'covering.json');
 }
@@ -24,7 +24,7 @@ export async function writeSafetySnapshotRecord(path: string, record: SafetySnap
   });
 }
 
-/** Throws `ERR_IO`. */
+/** Removes the record. Throws `ERR_IO`. */
 export async function removeSafetySnapshotRecord(path: string): Promise<void> {
   await unlink(path).catch((cause: unknown) => {
     if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
@@ -32,7 +32,7 @@ export async function removeSafetySnapshotRecord(path: string): Promise<void> {
 }
 
 /**
- * Removes the safety snapshot of a change that a killed service did not make: without the change it protects nothing. `generation`: the stored one.
+ * Removes the safety snapshot of a change that a killed service did not make: without the change it protects nothing. `generation` is the stored one.
  * @returns the name of a snapshot whose change was made. Throws `ERR_IO`.
  */
 export async function recoverSafetySnapshot(
@@ -49,7 +49,7 @@ export async function recoverSafetySnapshot(
   const isMade = entry !== undefined && entry.generation <= generation;
   if (!isMade) {
     const { snapshots } = await readCatalogue(places.snapshots);
-    // Looked up, because what it names is deleted.
+    // Checked against the catalogue, because the snapshot that the record names is deleted.
     const snapshot = snapshots.find((each) => each.id === id && each.covers !== undefined);
     if (snapshot) await deleteSnapshot(places.snapshots, snapshot);
   }

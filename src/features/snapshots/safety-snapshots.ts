@@ -16,26 +16,26 @@ import { type Room, roomFor } from './tree.ts';
 
 export interface SafetySnapshotsInput {
   making: SnapshotMaking;
-  /** Runs while no other operation on snapshots does. */
+  /** Runs work while no other operation on snapshots does. */
   exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** The machine is on. */
+  /** Whether the machine is on. */
   isOn(): boolean;
-  /** Id of the snapshot that is being restored. */
+  /** Returns the id of the snapshot that is being restored. */
   restoring(): string | undefined;
   /** Path of the record of a snapshot whose change is not made yet. */
   record: string;
-  /** The history, oldest first. Throws `ERR_IO`. */
+  /** Returns the history, oldest first. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
-  /** When this installation first ran. */
+  /** Time at which this installation first ran. */
   since?: string;
-  /** Shown in the status. */
+  /** Shows a notice in the status. */
   notice(text: string): void;
   log: LogFile['write'];
 }
 
 /**
- * Makes a safety snapshot before a change that destroys data. The change is made while the snapshot keeps everything else from the data, so nothing
- * is lost between the two. Without the change, the snapshot goes, too: also after a kill, by a record that names it.
+ * Creates the safety snapshots. The change is made while the snapshot keeps everything else from the data, so nothing is lost between the two.
+ * Without the change, the snapshot is deleted, even after a kill, by a record that names it.
  */
 export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapshots {
   const { making, exclusively, isOn, restoring, record, notice, log } = input;
@@ -50,7 +50,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
     for (let number = 2; ; number += 1) if (!taken.includes(`${name}-${number}`)) return `${name}-${number}`;
   }
 
-  /** Throws `ERR_NO_SPACE`. */
+  /** Throws `ERR_NO_SPACE` if there is no room. */
   async function requireRoom(isLive: boolean): Promise<void> {
     const room = await roomFor(keeps, dirname(root), !isLive);
     if (room.needed > room.free) throw noSpace(room, dirname(root));
@@ -82,7 +82,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
     }
   }
 
-  /** With what is left, the record stays: the next start removes both. */
+  /** Removes a snapshot. If something is left, the record stays, and the next start removes both. */
   async function remove(draft: { discard(): Promise<void> }): Promise<void> {
     try {
       await draft.discard();
@@ -92,7 +92,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
     }
   }
 
-  /** Makes a failure before the change say how to go on without a snapshot. */
+  /** Adds to a failure before the change the advice how to go on without a snapshot. */
   async function made<T>(
     change: (snapshot: string) => Promise<T>,
     work: (change: (snapshot: string) => Promise<T>) => Promise<T>,
@@ -124,7 +124,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
     });
   }
 
-  /** Never fails what it follows. */
+  /** Deletes obsolete snapshots. A failure never affects the preceding work. */
   function prune(): void {
     pruning = pruning
       .then(pruneNow)
@@ -133,7 +133,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
 
   async function pruneNow(): Promise<void> {
     const { snapshots } = await readCatalogue(root);
-    // What one from elsewhere says of itself decides about no other.
+    // A foreign snapshot must not decide about others by its own claims.
     const own = snapshots.filter(({ covers, foreign }) => covers !== undefined && !foreign);
     if (own.length < 1) return;
     const { since } = input;
@@ -166,7 +166,7 @@ export function createSafetySnapshots(input: SafetySnapshotsInput): SafetySnapsh
           const either = AbortSignal.any([signal, cancelled]);
           await rest.begin(action, either);
           const isLive = copyLive !== undefined && (await rest.isSteady(either));
-          // While everything still runs.
+          // Checked while everything still runs.
           await requireRoom(isLive);
           const input = { name, loss, isLive };
           if (isLive) return maintenance.runLive(action, either, (work) => make(input, work, begin));

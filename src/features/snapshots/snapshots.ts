@@ -28,7 +28,7 @@ export interface SnapshotsInput {
   desired(): Desired;
   keptState: Pick<KeptState, 'replace'>;
   proof: Proof;
-  /** The settings in a file as they would apply here. Throws if they are invalid. */
+  /** Reads the settings in a file as they would apply here. Throws if they are invalid. */
   readSettings(file: string): Promise<Settings>;
   log: LogFile['write'];
   copy?: SnapshotMaking['copy'];
@@ -47,7 +47,7 @@ export interface SnapshotService extends Snapshots {
 interface Operation {
   abort: AbortController;
   ended: Promise<unknown>;
-  /** Id of the snapshot that is read. */
+  /** Id of the snapshot being read. */
   reads?: string;
 }
 
@@ -69,7 +69,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     }
   }
 
-  /** For work that stops the backend: a failure is reported only when the backend is back, because the message says so. */
+  /** Runs work that stops the backend. A failure is reported only when the backend is back, because the message says so. */
   async function interrupting<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -190,7 +190,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     },
   };
 
-  /** Where each kept path is copied from. Throws for a snapshot of another driver, and for parts of another kind. */
+  /** Returns the source of each kept path. Throws for a snapshot of another driver, and for parts of another kind. */
   function sourcesOf(manifest: Manifest, directory: string): Map<string, string> {
     if (manifest.driver !== driver.name) {
       throw new RdError(

@@ -7,7 +7,7 @@ import { isThere } from '../../os/regular-file.ts';
 import { type Journal, removeJournal, type SwapPart, writeJournal } from './journal.ts';
 import { copyTree, flush } from './tree.ts';
 
-/** Every operation with an effect, one each; tests make any of them fail, or end the process there. */
+/** The operations with an effect; tests make any of them fail, or end the process there. */
 export interface SwapOperations {
   copy(from: string, to: string, signal: AbortSignal): Promise<void>;
   rename(from: string, to: string): Promise<void>;
@@ -40,12 +40,14 @@ export function swapOperations(journalFile: string, copy: SwapOperations['copy']
   };
 }
 
-/** Beside the live path, so that a swap is a rename within one file system. */
+/** Returns the path of the staged state: beside the live path, so that a swap is a rename within one file system. */
 export function stagedPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.restoring`;
 }
 
-/** Replaced state: kept until the new state is known to run, or, if it never ran itself, until the new one is in place. */
+/**
+ * Returns the path of the replaced state. It is kept until the new state is known to run, or, if it never ran itself, until the new one is in place.
+ */
 function replacedPath(part: Pick<SwapPart, 'live' | 'unproven'>): string {
   return part.unproven ? unprovenPath(part) : `${part.live}.before-restore`;
 }
@@ -54,7 +56,7 @@ function unprovenPath({ live }: Pick<SwapPart, 'live'>): string {
   return `${live}.unproven`;
 }
 
-/** The current parts. `comes`: whether something will replace them. */
+/** Returns the current parts. `comes` tells whether something will replace them. */
 export async function partsOf(
   kept: readonly string[],
   comes: (live: string) => boolean,
@@ -71,7 +73,7 @@ export async function partsOf(
   );
 }
 
-/** The journal after the swap: a rollback restores what ran last, not what `earlier` had put there. */
+/** Returns the journal after the swap: a rollback restores the state that ran last, not the one that `earlier` had put there. */
 export function mergeEarlier({ earlier, ...journal }: Journal): Journal {
   if (!earlier) return journal;
   const had = new Map(earlier.parts.map((part) => [part.live, part]));
@@ -100,7 +102,7 @@ export async function stage(
   for (const part of journal.parts) {
     await operations.remove(stagedPath(part));
     await operations.remove(unprovenPath(part));
-    // Not in any journal: it is not ours to overwrite.
+    // No journal names it, so it is not ours to overwrite.
     if (!part.unproven && (await isThere(replacedPath(part)))) {
       throw new RdError('ERR_IO', `${replacedPath(part)} is in the way`, {
         advice: 'Move it elsewhere and try again.',
@@ -111,7 +113,7 @@ export async function stage(
   if (coming.length > 0) await operations.flush(coming.map(stagedPath));
 }
 
-/** Moves the staged state into place; keeps the old one beside it. */
+/** Moves the staged state into place, and keeps the old one beside it. */
 export async function swap(journal: Journal, operations: SwapOperations): Promise<void> {
   await operations.writeJournal({ ...journal, phase: 'swapping' });
   for (const part of journal.parts) {
@@ -128,8 +130,8 @@ export async function confirm(journal: Journal, operations: SwapOperations): Pro
 }
 
 /**
- * Rolls back a swap from any phase, or completes a committed one. Can be repeated after any failure.
- * @returns the restored parts that have not been seen to run yet.
+ * Rolls back a swap from any phase, or completes a committed one. Idempotent after any failure.
+ * @returns the restored parts that have not been seen running yet.
  */
 export async function undo(journal: Journal, operations: SwapOperations): Promise<Journal | undefined> {
   await clean(await rollBack(journal, operations), operations);
@@ -137,21 +139,21 @@ export async function undo(journal: Journal, operations: SwapOperations): Promis
 }
 
 /**
- * As `undo`, without removing leftovers: `clean` of the returned journal does that. Each part moves by renames, so it is always either the
- * old or the new one.
+ * Rolls back a swap from any phase, or completes a committed one, without removing leftovers: `clean` of the returned journal does that. Each part
+ * moves by renames, so it is always either the old or the new one.
  */
 export async function rollBack(journal: Journal, operations: SwapOperations): Promise<Journal> {
   const { phase, parts } = journal;
   if (phase === 'copying' || phase === 'confirmed' || phase === 'undone') return journal;
   for (const part of parts) await restorePart(part, operations);
-  // On a full disk the journal has no room before they are gone. `clean` reports what stays.
+  // The journal has no room on a full disk before they are gone. `clean` reports any that stay.
   for (const part of parts) await operations.remove(stagedPath(part)).catch(() => undefined);
   const undone: Journal = { ...journal, phase: 'undone' };
   await operations.writeJournal(undone);
   return undone;
 }
 
-/** Leftovers beside these paths of an incomplete operation. */
+/** Finds leftovers of an incomplete operation beside these paths. */
 export async function findLeftovers(kept: readonly string[]): Promise<string[]> {
   const paths = kept.flatMap((live) => [stagedPath({ live }), replacedPath({ live }), unprovenPath({ live })]);
   const there = await Promise.all(paths.map(isThere));
@@ -170,11 +172,11 @@ async function restorePart(part: SwapPart, operations: SwapOperations): Promise<
   if (part.hadLive) await operations.rename(replaced, live);
 }
 
-/** Removes leftovers of a finished journal, and the journal last. Can be repeated. */
+/** Removes leftovers of a finished journal, and the journal last. Idempotent. */
 export async function clean({ parts, phase, earlier }: Journal, operations: SwapOperations): Promise<void> {
   for (const part of parts) {
     await operations.remove(stagedPath(part));
-    // Otherwise it was restored, and what has this name is not ours.
+    // In other phases the state was restored, and a file of this name is not ours.
     if (phase === 'confirmed') await operations.remove(replacedPath(part));
   }
   await dropUnproven(parts, operations);

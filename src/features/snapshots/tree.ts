@@ -13,14 +13,14 @@ import type { Places } from '../../state/places.ts';
 
 /** One file of a tree. */
 export interface TreeEntry {
-  /** Absolute. Bytes, because image file names may not be valid text. */
+  /** Absolute path in bytes, because image file names may not be valid text. */
   path: Buffer;
-  /** Relative to the top, one character per byte; `''` for the top itself. */
+  /** Path relative to the top, one character per byte; `''` for the top itself. */
   name: string;
   stats: BigIntStats;
 }
 
-/** A file or directory tree, the top first, in a stable order; empty when missing. Follows no links. */
+/** Yields a file or directory tree, the top first, in a stable order; empty when missing. Follows no links. */
 export async function* walk(top: string): AsyncGenerator<TreeEntry> {
   yield* below({ path: Buffer.from(top), name: '' });
 }
@@ -41,10 +41,10 @@ async function* below({ path, name }: Pick<TreeEntry, 'path' | 'name'>): AsyncGe
 }
 
 const SLASH = Buffer.from('/');
-/** Unit of `st_blocks`. */
+/** Bytes in the unit of `st_blocks`. */
 const BLOCK = 512n;
 
-/** Disk usage of the trees in bytes, hard links counted once. */
+/** Returns the disk usage of the trees in bytes, hard links counted once. */
 export async function usage(tops: readonly string[]): Promise<number> {
   const seen = new Set<string>();
   let bytes = 0n;
@@ -61,7 +61,7 @@ export async function usage(tops: readonly string[]): Promise<number> {
   return Number(bytes);
 }
 
-/** Terabytes take long; the caller's signal ends it earlier. */
+/** Milliseconds that a copy may take: terabytes take long, and the caller's signal ends it earlier. */
 const LIMIT_MS = 24 * 3_600_000;
 /** Space to keep free beside the copy, in bytes. */
 const MARGIN = 64 * 1024 * 1024;
@@ -78,8 +78,8 @@ export async function copyTree(from: string, to: string, signal: AbortSignal): P
 }
 
 /**
- * As `copyTree`, one at a time: `record` identifies the copying program, because it survives a kill of this process.
- * @throws also RdError `ERR_IO` when that cannot be recorded.
+ * Returns `copyTree` for one copy at a time. `record` identifies the copying program, because it survives a kill of this process.
+ * @throws RdError `ERR_IO` when the program cannot be recorded, and the errors of `copyTree`.
  */
 export function recordCopies(record: string): typeof copyTree {
   return async (from, to, signal) => {
@@ -101,12 +101,12 @@ export function copyRecord({ state }: Pick<Places, 'state'>): string {
 
 /** Stops the copy of a killed process. @throws RdError `ERR_DRIVER_FAILED` when it survives. */
 export async function endCopy(record: string): Promise<void> {
-  // Elsewhere processes cannot be listed: its target is deleted beneath it.
+  // On other systems processes cannot be listed: the target is deleted beneath the copy.
   if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, clock: steadyClock });
   else await removeDaemonRecord(record);
 }
 
-/** Naming `xattr` makes a lost attribute an error: image layers depend on them. */
+/** Returns the copy command of a platform. Naming `xattr` makes a lost attribute an error: image layers depend on them. */
 function copyCommand(platform: NodeJS.Platform): string[] {
   if (platform === 'darwin') return ['cp', '-c', '-R', '-p'];
   return ['cp', '-a', '--preserve=mode,ownership,timestamps,links,xattr', '--reflink=auto', '--no-target-directory'];
@@ -121,7 +121,7 @@ export async function flush(directories: readonly string[]): Promise<void> {
     const argv = ['sync', '--file-system', ...directories];
     const { exitCode, stderr } = await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
     if (exitCode === 0) return;
-    // The minimal version of some systems lacks that option.
+    // Minimal versions of the program on some systems lack that option.
     if (!/option/.test(stderr)) {
       const why = lastLines(stderr).at(-1) ?? 'sync does not say why';
       throw new RdError('ERR_IO', `the copy could not be flushed to disk: ${why}`, {
@@ -133,8 +133,8 @@ export async function flush(directories: readonly string[]): Promise<void> {
 }
 
 /**
- * `shares`: whether the copy shares blocks with the original where supported.
- * @returns the bytes that a copy of these trees to the directory has to move: none where blocks are shared.
+ * Checks the space for a copy. `shares` tells whether the copy shares blocks with the original if supported.
+ * @returns the bytes that a copy of these trees to the directory has to move: 0 if blocks are shared.
  * @throws RdError `ERR_SNAPSHOT` with the required and the free space.
  */
 export async function checkSpace(tops: readonly string[], directory: string, shares = true): Promise<number> {
@@ -146,16 +146,16 @@ export async function checkSpace(tops: readonly string[], directory: string, sha
   );
 }
 
-/** What a copy takes and what there is, in bytes. */
+/** The space that a copy takes and the space that there is, in bytes. */
 export interface Room {
-  /** To move: none where blocks are shared. */
+  /** Bytes to move; 0 if blocks are shared. */
   bytes: number;
-  /** To be free, with a margin; 0 where blocks are shared. */
+  /** Bytes that must be free, with a margin; 0 if blocks are shared. */
   needed: number;
   free: number;
 }
 
-/** `shares`: as for `checkSpace`. */
+/** Returns the space for a copy. `shares` tells whether the copy shares blocks with the original if supported. */
 export async function roomFor(tops: readonly string[], directory: string, shares: boolean): Promise<Room> {
   const bytes = await usage(tops);
   const { bavail, bsize } = await statfs(directory);
@@ -164,7 +164,7 @@ export async function roomFor(tops: readonly string[], directory: string, shares
   return { bytes, needed: bytes + MARGIN, free };
 }
 
-/** Tested with a small file, because no file system reports it. */
+/** Whether a file system shares blocks. Tested with a small file, because none reports it. */
 async function sharesBlocks(directory: string): Promise<boolean> {
   const [from, to] = [trialFile(directory), trialFile(directory)];
   try {
@@ -178,7 +178,7 @@ async function sharesBlocks(directory: string): Promise<boolean> {
   }
 }
 
-/** Named as a draft, so that a killed process's file is removed at the next start. */
+/** Returns the path of the test file. It is named like a draft, so that a killed process's file is removed at the next start. */
 function trialFile(directory: string): string {
   return join(directory, `.${SHARE_TRIAL}.${randomBytes(6).toString('hex')}.tmp`);
 }

@@ -1,21 +1,21 @@
 import semver from 'semver';
 
-/** What to do about the release that was found. */
+/** The action for a release that was found. */
 export type Decision =
   | { do: 'install'; way: 'newer' | 'older' }
-  /** `older`: the base has only that. `prerelease`: it is newer, but nobody asked for one. */
+  /** `older`: the base has only an older release. `prerelease`: the release is newer, but nobody asked for a prerelease. */
   | { do: 'nothing'; because: 'current' | 'older' | 'prerelease' };
 
 export interface Versions {
   current: string;
   found: string;
-  /** The user named this version, and means it. */
+  /** Whether the user named this version explicitly. */
   named: boolean;
 }
 
 /**
- * Decides whether a release replaces the running program. A lower version or a prerelease must be named: what a mirror calls its latest may be
- * an old release with known holes, correctly signed in its time.
+ * Decides whether a release replaces the running program. A lower version or a prerelease must be named: the latest release of a mirror may be an old
+ * one with known holes, correctly signed in its time.
  */
 export function decide({ current, found, named }: Versions): Decision {
   const order = semver.compare(found, current);

@@ -4,18 +4,18 @@ import { findProgram, programPath } from '../../os/program.ts';
 import { run } from '../../os/run.ts';
 import type { Platform } from '../../settings/field.ts';
 
-/** How this program came to this computer. */
+/** How this program was installed on this computer. */
 export interface Origin {
-  /** What manages it, as the end of `it was installed …`. */
+  /** The package manager that manages it, as the end of `it was installed …`. */
   how: string;
-  /** What upgrades it, as a sentence. */
+  /** The way to upgrade it, as a sentence. */
   advice: string;
 }
 
 /**
- * The real path of the standalone file that runs, links followed.
- * @param self program and first arguments that restart this tool
- * @throws RdError `ERR_UPGRADE_REFUSED` with the right command where something else manages the program.
+ * Returns the real path of the running standalone file, with links followed.
+ * @param self program and first arguments that restart this tool.
+ * @throws RdError `ERR_UPGRADE_REFUSED` with the right command if something else manages the program.
  */
 export async function standaloneFile(
   self: readonly string[],
@@ -31,7 +31,7 @@ export async function standaloneFile(
   });
 }
 
-/** Pure: of the program as a script for Node. */
+/** Returns the origin of a program that is a script for Node. */
 export function originOfScript(script: string): Origin {
   if (/[\\/]node_modules[\\/]/.test(script)) {
     return {
@@ -45,7 +45,7 @@ export function originOfScript(script: string): Origin {
   };
 }
 
-/** Pure: of the standalone file. @param debianPackage that it belongs to; undefined if only we manage it. */
+/** Returns the origin of the standalone file; undefined if only we manage it. @param debianPackage the package that it belongs to. */
 export function originOfFile(file: string, debianPackage: string | undefined): Origin | undefined {
   if (debianPackage !== undefined) {
     return {
@@ -63,12 +63,12 @@ const MANAGERS: readonly { name: string; place: RegExp; command: string }[] = [
   { name: 'winget', place: /[\\/]WinGet[\\/]Packages[\\/]/i, command: 'winget upgrade rdctl.rdctl' },
 ];
 
-/** The Debian package that a file belongs to. */
+/** Returns the Debian package that a file belongs to; undefined without one. */
 async function owningPackage(file: string, platform: Platform, path: string | undefined): Promise<string | undefined> {
   if (platform !== 'linux') return undefined;
   const query = await findProgram('dpkg-query', programPath(path));
   if (query === undefined) return undefined;
-  // It takes a pattern, in which these signs have a meaning.
+  // The program takes a pattern, in which these characters are special.
   const literal = file.replace(/[\\*?[\]]/g, '\\$&');
   const { stdout } = await run([query, '--search', literal], { accept: [0, 1] });
   return /^([a-z0-9][a-z0-9+.-]+)(?::[a-z0-9-]+)?(?:,[^:]*)?: \//m.exec(stdout)?.[1];

@@ -1,12 +1,12 @@
-/** What the build of a release has put into the file. */
+/** Values that the build of a release puts into the file. */
 export interface PinnedReleases {
-  /** Where releases are. */
+  /** Base URL of the releases. */
   url?: string;
   /** Lines in OpenSSH's format of allowed signers. */
   signers: string;
 }
 
-/** Replaced by `release/compile.ts` where the release is built with a key; nothing defines it otherwise. */
+/** Replaced by `release/compile.ts` if the release is built with a key; undefined otherwise. */
 declare const RDCTL_PINNED_RELEASES: PinnedReleases;
 
 export const PINNED: PinnedReleases =

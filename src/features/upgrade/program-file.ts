@@ -9,10 +9,10 @@ import { type ProcessTable, processTable } from '../../os/process-table.ts';
 import { openToRead } from '../../os/regular-file.ts';
 import type { Platform } from '../../settings/field.ts';
 
-// The program and its predecessor lie in one directory, because only there can a rename replace one with the other. The names begin with a dot,
-// so that neither `ls` nor the completion of a shell shows them among the programs of a directory on the PATH.
+// The program and its predecessor are in one directory, because only there can a rename replace one with the other. Their names begin with a dot, so
+// that neither `ls` nor the completion of a shell shows them among the programs of a directory on the PATH.
 
-/** What changes the disk, one durable effect each; tests replace it to stop in between. */
+/** The operations that change the disk, one durable effect each; tests replace them to stop in between. */
 export interface ProgramOperations {
   /** Gives a file a second name; copies it where the file system has no hard links. */
   link(from: string, to: string): Promise<void>;
@@ -37,30 +37,33 @@ const OPERATIONS: ProgramOperations = {
 export interface ProgramOptions {
   platform: Platform;
   operations?: ProgramOperations;
-  /** The leftovers of a process that has ended are removed. */
+  /** Process table, by which the leftovers of a process that has ended are found and removed. */
   processes?: Pick<ProcessTable, 'isAlive'>;
 }
 
 /** The file of the running program, as it was when the command began. */
 export interface ProgramFile {
   path: string;
-  /** The version before it, for the way back. It may be missing. */
+  /** Path of the previous version, to go back to. It may be missing. */
   previous: string;
   /**
-   * Copies a verified file beside the program, not yet in its place.
+   * Copies a verified file beside the program, not yet into its place.
    * @throws RdError `ERR_UPGRADE_REFUSED` for another digest, `ERR_IO`. Nothing is left then.
    */
   stage(from: string, sha256: string): Promise<string>;
-  /** Removes what `stage` has left. */
+  /** Removes a staged file. */
   discard(staged: string): Promise<void>;
   /**
-   * Puts a staged file in the place of the program, which becomes the previous one. At every instant there is a complete program.
+   * Replaces the program by a staged file; the program becomes the previous one. At every instant there is a complete program.
    * @throws RdError `ERR_IO`, and `ERR_UPGRADE_REFUSED` when something else has replaced the program meanwhile.
    */
   replace(staged: string): Promise<void>;
   /** Whether there is a previous program to go back to. */
   hasPrevious(): Promise<boolean>;
-  /** Exchanges the program and the previous one. Throws as `replace`. */
+  /**
+   * Exchanges the program and the previous one.
+   * @throws RdError `ERR_IO`, and `ERR_UPGRADE_REFUSED` when something else has replaced the program meanwhile.
+   */
   goBack(): Promise<void>;
 }
 
@@ -68,7 +71,7 @@ const READ_BYTES = 1 << 20;
 const LEFTOVER = /^(new|kept|old)-(\d+)\.tmp$/;
 
 /**
- * Opens the file of a program for replacement, and cleans up what a killed upgrade has left beside it.
+ * Opens the file of a program for replacement, and removes the leftovers of a killed upgrade beside it.
  * @throws RdError `ERR_IO` for a directory that cannot be written.
  */
 export async function openProgram(path: string, options: ProgramOptions): Promise<ProgramFile> {
@@ -82,7 +85,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
   });
   await cleanUp();
 
-  /** Names of this process, so that two at once do not touch each other's. */
+  /** Returns a name of this process, so that two at once do not touch each other's files. */
   const own = (what: 'new' | 'kept') => beside(`${what}-${process.pid}.tmp`);
 
   async function cleanUp(): Promise<void> {
@@ -92,7 +95,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
       if (pid === undefined) continue;
       if (Number(pid) !== process.pid && (await processes.isAlive({ pid: Number(pid) }))) continue;
       const facts = await factsIfThere(name);
-      // Killed on the way back, with the program already exchanged: this is the version that would have become the previous one.
+      // A process was killed on the way back, with the program already exchanged: this version would have become the previous one.
       const isOnlyCopy = what === 'kept' && facts && !isSame(facts, before) && !(await factsIfThere(previous));
       await (isOnlyCopy ? operations.rename(name, previous) : operations.unlink(name)).catch((cause: unknown) => {
         // Windows does not remove a program that still runs.
@@ -102,11 +105,11 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
   }
 
   async function removeQuietly(file: string): Promise<void> {
-    // The next upgrade removes it otherwise.
+    // If this fails, the next upgrade removes it.
     await operations.unlink(file).catch(() => undefined);
   }
 
-  /** Gives the program a second name, if it still is the one that this command began with. */
+  /** Gives the program a second name, if it is still the one that this command began with. */
   async function keep(): Promise<string> {
     const kept = own('kept');
     await operations.link(path, kept);
@@ -116,7 +119,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
     throw replacedError(path);
   }
 
-  /** Windows cannot replace a program that runs, but it can rename it. */
+  /** Moves a file over the program. Windows cannot replace a running program, but it can rename it. */
   async function moveOver(from: string): Promise<void> {
     if (platform !== 'win32') return operations.rename(from, path);
     const aside = beside(`old-${process.pid}.tmp`);
@@ -156,7 +159,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
           await removeQuietly(kept);
           throw error;
         });
-        // After an upgrade that was killed at this point the two are names of one file, and a rename does nothing.
+        // After an upgrade that was killed at this point, both are names of one file, and a rename does nothing.
         await removeQuietly(kept);
         await moveOver(staged);
         await operations.syncDirectory(directory);
@@ -226,7 +229,7 @@ function isSame(one: Stats, other: Stats): boolean {
   return one.ino === other.ino && one.dev === other.dev;
 }
 
-/** Undefined for a file that is not there. */
+/** Returns the facts of a file; undefined if it does not exist. */
 async function factsIfThere(path: string): Promise<Stats | undefined> {
   return stat(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
@@ -244,7 +247,7 @@ function replacedError(path: string): RdError {
   );
 }
 
-/** As `ioError`, whose advice is about the files of a home. */
+/** Returns an `ERR_IO` error. The advice of `ioError` would be about the files of a home. */
 function failure(action: string, path: string, cause: unknown): RdError {
   const error = ioError(action, path, cause);
   if (error === cause || !error.advice?.includes('RDCTL_HOME')) return error;

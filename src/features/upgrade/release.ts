@@ -3,22 +3,22 @@ import type { ReleaseSource } from './source.ts';
 import { fingerprint, type PublicKey, verifySignature } from './ssh-signature.ts';
 import { fileInSums, isVersion, type ReleaseFile } from './sums.ts';
 
-/** A release whose signature is good. */
+/** A release with a valid signature. */
 export interface Release extends ReleaseFile {
-  /** `SHA256:…` of the key that signed it. */
+  /** Fingerprint of the key that signed it: `SHA256:…`. */
   signer: string;
 }
 
-/** Bytes. */
+/** Maximum bytes of `latest`. */
 const LATEST_LIMIT = 256;
 const SUMS_LIMIT = 256 * 1024;
 const SIGNATURE_LIMIT = 16 * 1024;
 
 /**
- * Finds a release and verifies it. `BASE/latest` is not signed: whoever could change it could as well replay an old signed index, so it only
- * says where to look. What is found there must be signed, and must be the version that it was found as.
- * @param version the one that was asked for; by default the latest
- * @throws RdError `ERR_UPGRADE_REFUSED` for what is not a good release, otherwise as the source does.
+ * Finds a release and verifies it. `BASE/latest` is not signed: whoever could change it could just as well replay an old signed index, so it only
+ * says where to look. The release found there must be signed, and must have the version under which it was found.
+ * @param version the requested version; by default the latest.
+ * @throws RdError `ERR_UPGRADE_REFUSED` for an invalid release, otherwise the errors of the source.
  */
 export async function findRelease(
   source: ReleaseSource,

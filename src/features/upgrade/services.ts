@@ -4,9 +4,9 @@ import type { ProcessEntry } from '../../os/process-list.ts';
 import { readProcesses } from '../../os/process-table.ts';
 
 /**
- * The services that run a program, or one that was in its place before: they stay what they were started as. Those of other users only if this
- * user may look at them.
- * @returns their pids; undefined where the system does not show it.
+ * Finds the services that run a program, or one that was in its place before: they keep running the program that they were started as. Services of
+ * other users are included only if this user may look at them.
+ * @returns their pids; undefined if the system does not show them.
  */
 export async function servicesOf(program: string): Promise<number[] | undefined> {
   if (process.platform !== 'linux' && process.platform !== 'darwin') return undefined;
@@ -23,11 +23,11 @@ async function runsFrom(program: string, facts: Stats, { pid, argv: [first] }: P
   if (process.platform !== 'linux') return first === program;
   const link = `/proc/${pid}/exe`;
   try {
-    // Through the link, the very file that runs, also when its name is gone or is that of another file in a container.
+    // Follows the link to the very file that runs, even when its name is gone or belongs to another file in a container.
     const { ino, dev } = await stat(link);
     return (ino === facts.ino && dev === facts.dev) || (await readlink(link)) === `${program} (deleted)`;
   } catch {
-    // It has ended, or belongs to another user.
+    // The process has ended, or belongs to another user.
     return false;
   }
 }

@@ -1,18 +1,18 @@
 import { RdError } from '../../errors.ts';
 import { KEY_TYPE, type PublicKey, parseKey, RELEASE_NAMESPACE } from './ssh-signature.ts';
 
-/** The signer of releases in a file of allowed signers; `ssh-keygen -Y verify -I release` looks for the same. */
+/** The principal of release signers in a file of allowed signers; `ssh-keygen -Y verify -I release` looks for the same. */
 const PRINCIPAL = 'release';
 
-/** One that changes nothing here, because signatures for anything else never count. */
+/** The only accepted options. They change nothing here, because signatures for anything else never count. */
 const OPTIONS: readonly string[] = [`namespaces="${RELEASE_NAMESPACE}"`];
 
 /**
- * The keys that may sign releases, of a text in OpenSSH's format of allowed signers: those of the lines for `release`. Other lines are for other
- * purposes, and are skipped.
- * @param from where the text is from, for messages
- * @throws RdError `ERR_UPGRADE_REFUSED` for a line for `release` that is not understood completely, and for none at all: a restriction or a key
- *   that is overlooked would change who is trusted.
+ * Returns the keys that may sign releases from a text in OpenSSH's format of allowed signers: those of the lines for `release`. Other lines are for
+ * other purposes, and are skipped.
+ * @param from the source of the text, for messages.
+ * @throws RdError `ERR_UPGRADE_REFUSED` for a line for `release` that is not understood completely, and if there is none: an overlooked
+ *   restriction or key would change who is trusted.
  */
 export function parseAllowedSigners(text: string, from: string): PublicKey[] {
   const lines = text.split(/\r?\n/).map((line, index) => ({ words: line.trim().split(/[ \t]+/), number: index + 1 }));

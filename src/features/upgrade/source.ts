@@ -8,28 +8,28 @@ import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRegular } from '../../os/regular-file.ts';
 import { isThisComputer, withSafeRedirects } from '../../os/safe-redirects.ts';
 
-/** Where releases are: `BASE/latest` names the newest one, and `BASE/VERSION/` has the files of each. */
+/** A place of releases: `BASE/latest` names the newest one, and `BASE/VERSION/` has the files of each. */
 export interface ReleaseSource {
-  /** For people. */
+  /** Name for people. */
   name: string;
   /**
-   * Reads a small text. @param maxBytes the limit
+   * Reads a small text of at most `maxBytes`.
    * @throws RdError `ERR_NOT_FOUND`, `ERR_CONNECTION`, `ERR_IO`, `ERR_CANCELLED`.
    */
   text(path: readonly string[], maxBytes: number): Promise<string>;
   /**
-   * Makes the program of a release available on this disk. What it holds is not to be trusted: the one who copies it has to compare the digest.
-   * @throws RdError as `download`, for an address.
+   * Makes the program of a release available on this disk. Its content is not to be trusted: the caller that copies it must compare the digest.
+   * @throws RdError the errors of `download`, for an address.
    */
   program(path: readonly string[], sha256: string): Promise<{ path: string; discard(): Promise<void> }>;
 }
 
-/** How releases are fetched. */
+/** Options for fetching releases. */
 export interface SourceOptions {
   fetch: Fetch;
   /** Directory of partial downloads. */
   downloads: string;
-  /** Received bytes, and the total, if the server sends it. */
+  /** Reports the received bytes, and the total, if the server sends it. */
   onProgress(bytes: number, total: number | undefined): void;
   onRetry(reason: string): void;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
@@ -37,7 +37,7 @@ export interface SourceOptions {
   limits?: Limits;
 }
 
-/** Times in milliseconds. */
+/** Limits in milliseconds. */
 interface Limits {
   textMs: number;
   programMs: number;
@@ -47,7 +47,7 @@ interface Limits {
 const LIMITS: Limits = { textMs: 30_000, programMs: 3_600_000, programBytes: 2 ** 30 };
 
 /**
- * The releases at a base: an https address (http on this computer only), a `file:` address, or an absolute path.
+ * Returns the releases at a base: an https address (http on this computer only), a `file:` address, or an absolute path.
  * @throws RdError `ERR_USAGE` for anything else.
  */
 export function releaseSource(base: string, options: SourceOptions): ReleaseSource {
@@ -68,7 +68,7 @@ function directoryOf(base: string): string | undefined {
 function addressOf(base: string): string {
   const url = URL.canParse(base) ? new URL(base) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw wrongBase(base, 'it is neither an address nor an absolute path');
-  // The value may contain a password.
+  // Not quoted, because the value may contain a password.
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw wrongBase(url.host, 'an address must not have a user name, a password, a query or a fragment');
   }
@@ -115,7 +115,7 @@ function addressSource(base: string, options: SourceOptions): ReleaseSource {
   };
 }
 
-/** What `download` has found to be another file, or too large. */
+/** Whether `download` found another file, or one that is too large. */
 function isUnfit(error: unknown): error is RdError {
   return error instanceof RdError && error.code === 'ERR_DRIVER_TERMINAL';
 }

@@ -1,9 +1,9 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { RdError } from '../../errors.ts';
 
-// Signatures as `ssh-keygen -Y sign` makes them: PROTOCOL.sshsig of OpenSSH.
+// Signatures in the format of `ssh-keygen -Y sign`: PROTOCOL.sshsig of OpenSSH.
 
-/** What a signature of a release is for: one of anything else made with the same key does not count. `release/` signs with it. */
+/** Namespace of release signatures: a signature of anything else made with the same key does not count. `release/` signs with it. */
 export const RELEASE_NAMESPACE = 'rdctl-release';
 
 export const KEY_TYPE = 'ssh-ed25519';
@@ -15,16 +15,16 @@ const HASHES: readonly string[] = ['sha512', 'sha256'];
 const KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 
-/** Who signed: a key as in `id_ed25519.pub`, decoded. */
+/** The key of a signer, in the decoded form of `id_ed25519.pub`. */
 export type PublicKey = Buffer;
 
 /**
  * Verifies a signature of a release.
- * @param signed the bytes that were signed
- * @param armored text of the signature
- * @param trusted the keys that may have made it
+ * @param signed the bytes that were signed.
+ * @param armored text of the signature.
+ * @param trusted the keys that may have made it.
  * @returns the key that made it.
- * @throws RdError `ERR_UPGRADE_REFUSED` saying what is wrong.
+ * @throws RdError `ERR_UPGRADE_REFUSED` with the reason.
  */
 export function verifySignature(signed: Uint8Array, armored: string, trusted: readonly PublicKey[]): PublicKey {
   const { key, namespace, reserved, hash, signature } = parseSignature(armored);
@@ -43,14 +43,14 @@ export function verifySignature(signed: Uint8Array, armored: string, trusted: re
   return signer;
 }
 
-/** `SHA256:…`, as `ssh-keygen -l` shows a key. */
+/** Returns the fingerprint of a key, `SHA256:…`, in the format of `ssh-keygen -l`. */
 export function fingerprint(key: PublicKey): string {
   return `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
 }
 
 /**
- * The key of a line such as `ssh-ed25519 AAAA…`.
- * @returns undefined for a text that is no such key.
+ * Parses the key of a line such as `ssh-ed25519 AAAA…`.
+ * @returns undefined for any other text.
  */
 export function parseKey(base64: string): PublicKey | undefined {
   const bytes = fromBase64(base64);
@@ -67,7 +67,7 @@ interface Parsed {
   signature: Buffer;
 }
 
-/** Accepts one form of each signature, but for where its lines break, so that no changed byte is overlooked. */
+/** Parses a signature. Accepts one form of each, apart from its line breaks, so that no changed byte is overlooked. */
 function parseSignature(armored: string): Parsed {
   const bytes = fromBase64(ARMOR.exec(armored)?.[1]?.replaceAll('\n', '') ?? '');
   if (!bytes?.subarray(0, MAGIC.length).equals(MAGIC)) throw refusalError('it is not a signature of OpenSSH');
@@ -95,7 +95,7 @@ function parseSignature(armored: string): Parsed {
   return { key, namespace, reserved, hash, signature };
 }
 
-/** Reads the wire format of RFC 4251: numbers of 32 bits, and strings after their length. */
+/** Creates a reader of the wire format of RFC 4251: 32-bit numbers, and strings after their length. */
 function reader(bytes: Buffer) {
   let at = 0;
   function take(length: number): Buffer | undefined {
@@ -120,7 +120,7 @@ function prefixLength(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** Node skips what is not base64 and ignores unused bits; here both are errors. */
+/** Decodes base64 strictly. Node skips invalid characters and ignores unused bits; here both are errors. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   return text !== '' && bytes.toString('base64') === text ? bytes : undefined;

@@ -5,18 +5,18 @@ import type { Platform } from '../../settings/field.ts';
 /** The file of a release for one target. */
 export interface ReleaseFile {
   version: string;
-  /** Its name: `rdctl-VERSION-TARGET`, with `.exe` for Windows. */
+  /** File name: `rdctl-VERSION-TARGET`, with `.exe` for Windows. */
   name: string;
-  /** 64 lowercase hexadecimal digits. */
+  /** Digest as 64 lowercase hexadecimal digits. */
   sha256: string;
 }
 
-/** The end of the name of a file for a computer: `linux-x64`, `windows-x64.exe`. */
+/** Returns the end of the file name for a computer: `linux-x64`, `windows-x64.exe`. */
 export function targetSuffix(platform: Platform, arch: string): string {
   return platform === 'win32' ? `windows-${arch}.exe` : `${platform}-${arch}`;
 }
 
-/** Whether a text is a version as releases have it: three numbers, perhaps a prerelease, and no build metadata. */
+/** Whether a text is a release version: three numbers, optionally a prerelease, and no build metadata. */
 export function isVersion(text: string): boolean {
   return text.length <= 64 && semver.valid(text) === text;
 }
@@ -25,7 +25,7 @@ const LINE = /^([0-9a-f]{64}) {2}([\w.+-]+(?:\/[\w.+-]+)*)$/;
 
 /**
  * Finds the file of a target in verified sums. The version is part of the signed name, so that nobody can pass one release off as another.
- * @param expected the version that was asked for
+ * @param expected the requested version.
  * @throws RdError `ERR_UPGRADE_REFUSED` when there is none, or more than one, and for another version than expected.
  */
 export function fileInSums(sums: string, suffix: string, expected: string): ReleaseFile {

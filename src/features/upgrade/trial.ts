@@ -7,8 +7,8 @@ const TRIAL_MS = 60_000;
 
 /**
  * Runs a program once, so that one that cannot run here (another processor, an older C library) never replaces one that can.
- * @param name what to call it in messages
- * @returns the version that it says it is.
+ * @param name the program's name in messages.
+ * @returns the version that it reports.
  * @throws RdError `ERR_UPGRADE_REFUSED` with the reason, `ERR_CANCELLED`.
  */
 export async function versionOfProgram(

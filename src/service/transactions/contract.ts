@@ -20,23 +20,23 @@ export interface Transactions {
    * @throws RdError `ERR_IO` when the transaction cannot be recorded: the write must not happen then.
    */
   prepare(write: Write): Promise<PreparedWrite>;
-  /** What becomes of a failed write, for the history. */
+  /** Returns the fate of a failed write, for the history. */
   aftermath(generation: number): Aftermath;
-  /** Whether the loop should not retry a step, because the change is refused. `ms`: how long the attempt took. */
+  /** Whether the loop should not retry a step, because the change is refused. `ms` is the duration of the attempt. */
   givesUp(failure: Failure, ms: number): boolean;
-  /** The oldest version that a failed change may go back to; infinite where there is none. */
+  /** Returns the oldest version that a failed change may go back to; Infinity if there is none. */
   oldestRollback(): number;
-  /** The last transaction. */
+  /** Returns the report of the last transaction. */
   report(): TransactionReport | undefined;
-  /** Whether an apply was undone. Resolves once that is certain, or the signal aborts; false for any other write. */
+  /** Resolves to true if an apply was undone, once that is certain or the signal aborts; to false for any other write. */
   wasRolledBack(generation: number, signal: AbortSignal): Promise<boolean>;
-  /** Returns the unsubscribe function. */
+  /** Registers a listener. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
-  /** A transaction in progress is left to the next service. */
+  /** Closes the records. A transaction in progress is left to the next service. */
   close(): Promise<void>;
 }
 
-/** Exactly one is called: once the write has taken effect, or has not. */
+/** A prepared write. Exactly one method is called: once the write has taken effect, or has not. */
 interface PreparedWrite {
   commit(): void;
   undo(): Promise<void>;

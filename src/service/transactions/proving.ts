@@ -1,7 +1,7 @@
 import type { Clock } from '../../os/clock.ts';
 import type { LoopStatus } from '../../reconcile/contract.ts';
 
-/** How long a backend must run as desired until its state counts as proven, in milliseconds; a simulation is faster. */
+/** Milliseconds that a backend must run as desired until its state counts as proven; a simulation is faster. */
 const PROVING_MS = 3_000;
 
 /** Watches whether the backend keeps running as desired. */
@@ -11,7 +11,7 @@ export interface Proving {
   close(): void;
 }
 
-/** `proven` is called once for each version of the desired state that ran for `ms` without a break. */
+/** Creates a watch that calls `proven` once for each version of the desired state that ran for `ms` without a break. */
 export function createProving(clock: Clock, proven: (generation: number) => void, ms = PROVING_MS): Proving {
   let watched: { generation: number; ended: AbortController } | undefined;
 
@@ -39,7 +39,7 @@ export function createProving(clock: Clock, proven: (generation: number) => void
   };
 }
 
-/** The backend runs as desired. */
+/** Whether the backend runs as desired. */
 export function isRunning({ converged, power, generation, observedGeneration }: LoopStatus): boolean {
   return converged && power === 'started' && observedGeneration === generation;
 }

@@ -6,13 +6,13 @@ import { recordOf, type Transaction } from './transaction.ts';
 
 /** Keeps the files of transactions, one operation after the other. */
 export interface Records {
-  /** Nothing for a transaction that will not be undone. Throws `ERR_IO`. `mayStill`: checked when it is this one's turn. */
+  /** Saves a transaction; saves nothing for one that will not be undone. `mayStill` is checked when its turn comes. Throws `ERR_IO`. */
   save(transaction: Transaction | undefined, mayStill?: () => boolean): Promise<void>;
-  /** A record that stays has no effect once the desired state is another one. */
+  /** Removes the record. One that stays has no effect once the desired state is another one. */
   remove(mayStill: () => boolean): void;
-  /** Without the file only the next service does not know of it. */
+  /** Saves the proven state. Without the file, only the next service does not know it. */
   saveProven(state: EarlierState): Promise<void>;
-  /** Resolves when everything is done. */
+  /** Resolves when all operations are done. */
   idle(): Promise<void>;
 }
 

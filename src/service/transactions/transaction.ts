@@ -10,13 +10,13 @@ import type { TransactionRecord } from '../../state/transaction-files.ts';
 /** An apply in progress. */
 export interface Transaction extends Pick<TransactionRecord, 'after' | 'touched' | 'failedBefore' | 'phases'> {
   report: TransactionReport;
-  /** What it goes back to; undefined where nothing has ever run. */
+  /** The state that it goes back to; undefined if nothing has ever run. */
   earlier: EarlierState | undefined;
   /** The version of the desired state that the loop works on: that of the apply, of its rollback, or of a restart since. */
   at: number;
-  /** Its rollback was not written yet when the last service ended. */
+  /** Set if its rollback had not been written when the last service ended. */
   isResumedRollback?: true;
-  /** The last failed attempt. */
+  /** Text of the last failed attempt, to recognize a repetition. */
   attempt?: string;
 }
 
@@ -31,12 +31,12 @@ export interface Write {
 interface BeginInput {
   controllers: Pick<Controllers, 'failure'>;
   driver: DriverInfo;
-  /** The power that was last asked for. */
+  /** The power that was requested last. */
   power: DesiredBackend['power'];
   proven: EarlierState | undefined;
 }
 
-/** The transaction that a write begins. */
+/** Creates the transaction that a write begins. */
 export function transactionOf(
   { before, next }: Write,
   onFailure: OnFailure,
@@ -60,12 +60,12 @@ export function transactionOf(
 
 const INSTALLED = 'application.extensions.installed';
 
-/** True for a write that changes nothing but installed extensions, or nothing: it supersedes nothing. */
+/** Whether a write changes nothing but the installed extensions, or nothing at all: it supersedes nothing. */
 export function isBookkeeping({ before, next, onFailure }: Write): boolean {
   return onFailure === undefined && recordedChanges(before, next).every(({ path }) => path === INSTALLED);
 }
 
-/** The same transaction after its rollback was written, or after bookkeeping. */
+/** Returns the transaction after its rollback was written, or after bookkeeping. */
 export function continueTransaction(transaction: Transaction, { next, by }: Write): Transaction {
   const { report, earlier, after } = transaction;
   const wrote = backendOf(next);
@@ -82,7 +82,7 @@ function withoutUnwritten({ unwritten: _, ...report }: TransactionReport): Trans
   return report;
 }
 
-/** The transaction that the last service left, unless the desired state has changed since. */
+/** Resumes the transaction that the last service left, unless the desired state has changed since. */
 export function resumeTransaction(left: TransactionRecord, initial: Desired): Transaction | undefined {
   const { generation, phase, reason, after, earlier } = left;
   const isRolledBack = phase === 'returning' && isSame(earlier, initial);
@@ -100,7 +100,7 @@ export function resumeTransaction(left: TransactionRecord, initial: Desired): Tr
   };
 }
 
-/** What the next service needs to continue; undefined for a transaction that will not be undone. */
+/** Returns the record with which the next service continues; undefined for a transaction that will not be undone. */
 export function recordOf({
   report: { generation, state, reason, onFailure },
   after,

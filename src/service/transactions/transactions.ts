@@ -34,11 +34,11 @@ import {
 
 export interface TransactionsInput {
   files: TransactionFiles;
-  /** Read from them at the start. */
+  /** Proven state that was read from `files` at startup. */
   proven: EarlierState | undefined;
   left: TransactionRecord | undefined;
   initial: Desired;
-  /** The power before this service, which a launch for an apply begins without. */
+  /** The power before this service; a launch for an apply begins without it. */
   power: DesiredBackend['power'];
   controllers: Pick<Controllers, 'status' | 'failure' | 'observed' | 'onChange'>;
   history: Pick<ServiceHistory, 'conclude' | 'resume'>;
@@ -46,20 +46,20 @@ export interface TransactionsInput {
   write: DesiredStore['write'];
   locks: JsonObject;
   driver: DriverInfo;
-  /** The backend is kept off, whatever is desired. */
+  /** Whether the backend is kept off, whatever is desired. */
   isHeld(): boolean;
   isRestoreUnproven(): boolean;
-  /** Nothing runs in this service. */
+  /** Whether this service runs no backend. */
   idle: boolean;
   clock: Clock;
   log: Log;
 }
 
-/** A second attempt that took this long was given every chance, in milliseconds. */
+/** Milliseconds after which a second attempt has had every chance. */
 const LONG_MS = 60_000;
-/** How long a proven change is watched for a part that keeps ending, in milliseconds. */
+/** Milliseconds that a proven change is watched for a part that keeps ending. */
 const WATCH_MS = 60_000;
-/** The pauses between attempts to write a rollback, in milliseconds. */
+/** Milliseconds between attempts to write a rollback: first and longest pause. */
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 
@@ -70,7 +70,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
   let proven = input.proven;
   let current: Transaction | undefined;
   let report: TransactionReport | undefined;
-  /** A write is in progress, and with it the record. */
+  /** True while a write, and with it its record, is in progress. */
   let isPending = false;
   let isClosed = false;
   const proving = createProving(input.clock, (generation) => void prove(generation), driver.provingMs);
@@ -107,7 +107,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     if (!isClosed) forget(transaction);
   }
 
-  /** A transaction that is done needs no way back any more. */
+  /** Discards the way back of a transaction that is done. */
   function forget(transaction: Transaction): void {
     if (current !== transaction || transaction.report.state !== 'done') return;
     current = undefined;
@@ -149,7 +149,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     const { generation, state } = transaction.report;
     const reason = failureReason(status) ?? failure.error.message;
     const decision = decisionOn(transaction, failure);
-    // What ran for a while may fail for other reasons.
+    // A backend that ran for a while may fail for other reasons.
     if (state === 'done' && ('keptBecause' in decision || !keepsEnding(failure))) {
       forget(transaction);
       return;
@@ -167,7 +167,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     void rollBack(transaction, decision.to);
   }
 
-  /** Once the backend has been observed. What forbids the rollback may have come since it was decided. */
+  /** Resumes a rollback once the backend has been observed. A reason against it may have come up since it was decided. */
   function resumeRollback(transaction: Transaction, { conditions }: LoopStatus): void {
     const { earlier, after: failed } = transaction;
     if (!earlier || conditions.some(({ reason }) => reason === 'NotObserved')) return;
@@ -182,7 +182,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     const mayWrite = () => current === transaction && !isClosed;
     await records
       .save(transaction, () => mayWrite() && !isPending)
-      // The next service would see the change fail once more, and go back as well.
+      // Without the record, the next service would see the change fail once more, and roll it back as well.
       .catch((error: unknown) => log('warn', 'a return was not recorded', { error }));
     for (let pause = FIRST_RETRY_MS; mayWrite(); pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
       try {
@@ -194,7 +194,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
       } catch (error) {
         const isStopping = error instanceof RdError && error.code === 'ERR_NOT_READY';
         if (!mayWrite() || isStopping) break;
-        // A disk that is full is so for a while.
+        // A full disk stays full for a while.
         log('warn', 'a return could not be written, and is tried again', { error });
         if (transaction.report.unwritten === undefined) show(transaction, { unwritten: messageOf(error) });
         await input.clock.sleep(pause, closing.signal);
@@ -233,7 +233,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
     show(transaction);
   }
 
-  /** What a write makes of the transaction in progress. */
+  /** Returns the transaction in progress after a write. */
   function afterWrite(write: Write): { transaction: Transaction | undefined; continues: boolean } {
     const { next, before, by, onFailure } = write;
     if (current && (by.how === 'return' || isBookkeeping(write))) {
@@ -250,11 +250,11 @@ export function createTransactions(input: TransactionsInput): Transactions {
 
   return {
     async prepare(write) {
-      // What runs as desired until it is changed is proven as well.
+      // A state that runs as desired until it is changed is proven as well.
       const status = controllers.status();
       if (isRunning(status) && status.generation === write.before.generation) proven = earlierOf(write.before);
       const { transaction, continues } = afterWrite(write);
-      // What a rollback writes is in its record already.
+      // The write of a rollback is in its record already.
       const mustSave = transaction !== undefined && write.by.how !== 'return';
       isPending = true;
       try {
@@ -303,7 +303,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
       const attempt = `${what}: ${error.message.replace(/\d+/g, '#')}`;
       const isSameAgain = transaction.attempt === attempt || ms >= LONG_MS;
       transaction.attempt = attempt;
-      // What fails once may work the second time.
+      // A step that fails once may work the second time.
       return attempts > 1 && isSameAgain && 'to' in decisionOn(transaction, { what, error });
     },
     oldestRollback: () => Math.min(current?.earlier?.generation ?? Infinity, proven?.generation ?? Infinity),
@@ -336,7 +336,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
   };
 }
 
-/** A part that ran, and ended by itself again and again. */
+/** Whether a part ran, and ended by itself again and again. */
 function keepsEnding({ what }: Pick<TerminalFailure, 'what'>): boolean {
   return what.endsWith(' run');
 }

@@ -10,7 +10,7 @@ export interface DriftingFile {
   change: Change;
 }
 
-/** The setting that decides about each part of the user's files. */
+/** The setting that controls each part of the user's files. */
 const FILE_SETTINGS: Record<FilesPart, SettingPath> = {
   path: 'application.pathManagementStrategy',
   autostart: 'application.autoStart',
@@ -18,7 +18,7 @@ const FILE_SETTINGS: Record<FilesPart, SettingPath> = {
   kube: 'kubernetes.enabled',
 };
 
-/** Files of the user that no longer follow a setting which the profile mentions. */
+/** Finds the files of the user that no longer follow a setting which the profile mentions. */
 export async function driftingFiles(
   files: Pick<FollowingIntegration, 'fileDrift'>,
   { settings }: PlanRequest,

@@ -7,20 +7,20 @@ import { commonFields } from '../../plan/kept.ts';
 import type { Watched } from './report.ts';
 import type { Writers } from './writers.ts';
 
-/** A plan, and who is to carry it out. */
+/** A plan and the author of its write. */
 interface PlannedWrite {
   plan: Plan;
   request: PlanRequest;
   by: Author;
-  /** Name of the kept profile that it updates. */
+  /** Name of the kept profile that the write updates. */
   kept?: string;
-  /** A request in canonical form. Throws `ERR_SETTINGS_INVALID`. */
+  /** Returns a request in canonical form. Throws `ERR_SETTINGS_INVALID`. */
   check(request: PlanRequest): PlanRequest;
-  /** The plan of a request that is made once this one is written. */
+  /** Plans a request as of the time after this write. */
   planAfter(request: PlanRequest): Plan;
 }
 
-/** What a write would make differ from the kept profiles. */
+/** Returns the differences from kept profiles that a write would cause. */
 export type Foresight = (write: PlannedWrite) => ForeseenDrift[];
 
 interface ForesightParts {
@@ -47,7 +47,7 @@ export function createForesight({ watched, writers, clock, zone }: ForesightPart
           ...(undoneBy ? { undoneBy } : {}),
         });
       } catch (error) {
-        // A profile that cannot be compared sets nothing back, and the status names it.
+        // A profile that cannot be compared reverts nothing, and the status names it.
         if (error instanceof RdError) return [];
         throw error;
       }

@@ -15,7 +15,7 @@ import { type DriftingFile, driftingFiles } from './drifting-files.ts';
 import type { Watched } from './report.ts';
 import type { Writers } from './writers.ts';
 
-/** Something else came first, and its end leads to another look. */
+/** Errors of a heal that lost a race. The end of whatever came first triggers another look. */
 const LOST_RACES = ['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED', 'ERR_NOT_READY'];
 
 interface HealerInput {
@@ -25,16 +25,16 @@ interface HealerInput {
   writers: Writers;
   clock: Clock;
   log: Log;
-  /** Asks for another look. */
+  /** Requests another look. */
   changed(): void;
 }
 
-/** Sets fields and files of the user back, and remembers in the kept profile what became of that. */
+/** Creates the healer, which reverts fields and files of the user, and records the result in the kept profile. */
 export function createHealer({ planner, files, applies, writers, clock, log, changed }: HealerInput) {
   /** Port forwards and extensions that a heal has begun to change. */
   let steps: { of: Watched; generation: number; names: string[] } | undefined;
 
-  /** One write for everything that is healed now. */
+  /** Writes everything that is healed now at once. */
   async function write(one: Watched, whole: PlanRequest, heal: readonly Change[]): Promise<void> {
     const { profile } = one;
     const most = heal.some(({ severity }) => severity === 'restart') ? 'restart' : 'live';
@@ -92,7 +92,7 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
   }
 
   return {
-    /** `drifting`: the files among the changes, and others. */
+    /** Heals `changes`. `drifting` has the files among them, and others. */
     async heal(
       one: Watched,
       request: PlanRequest,
@@ -104,7 +104,7 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
       const ofSettings = changes.filter((change) => !ofFiles.some((file) => file.change === change));
       if (ofSettings.length > 0) await write(one, request, ofSettings);
     },
-    /** Port forwards and extensions that could not be changed are tried again later, not at once. */
+    /** Records the end of the steps. Port forwards and extensions that could not be changed are tried again later, not at once. */
     endSteps(one: Watched): void {
       const report = applies.report();
       if (steps?.of !== one || !report || report.generation < steps.generation || report.state === 'running') return;
@@ -120,7 +120,7 @@ export function createHealer({ planner, files, applies, writers, clock, log, cha
   };
 }
 
-/** The lines of the profile that ask for these changes, for the history. */
+/** Returns the lines of the profile that ask for these changes, for the history. */
 function sourcesOf({ profile: { places } }: Watched, changes: readonly Change[]): StatedSource[] {
   return changes.flatMap(({ path, key }) => {
     const place = places[changeName({ path, ...defined({ key }) })] ?? places[path] ?? '';

@@ -15,7 +15,7 @@ import type { Planner } from '../planner.ts';
 import { withNeeded } from './replaced.ts';
 import type { Watched } from './report.ts';
 
-/** How a profile is kept. */
+/** Options for keeping a profile. */
 export interface Keep {
   /** `metadata.name` */
   name: string;
@@ -23,20 +23,20 @@ export interface Keep {
   maintenance?: MaintenanceWindow;
   /** Where the profile mentions a field, by path: `/home/me/team.yaml:7:5`. */
   places: Record<string, string>;
-  /** See `SentKeep`. */
+  /** The complete request to keep, if this apply skips part of it. */
   whole?: PlanRequest;
-  /** This apply does not wait for the window. */
+  /** Whether this apply ignores the maintenance window. */
   now?: boolean;
 }
 
 interface KeeperInput {
   planner: Planner;
-  /** Changed in place. */
+  /** The kept profiles; changed in place. */
   watched: Watched[];
-  /** Makes it durable. Throws `ERR_IO`. */
+  /** Makes `watched` durable. Throws `ERR_IO`. */
   save(): Promise<void>;
   generation(): number;
-  /** The oldest version that an automatic return may go back to. */
+  /** Returns the oldest version that an automatic rollback may go back to. */
   oldestRollback(): number;
   clock: Clock;
   zone?: string | undefined;
@@ -45,7 +45,7 @@ interface KeeperInput {
 
 type Written = Pick<ApplyReply, 'generation' | 'sent' | 'continues'>;
 
-/** Begins and ends the keeping of profiles, and carries out their applies. */
+/** Creates the keeper, which begins and ends the keeping of profiles and carries out their applies. */
 export function createKeeper(input: KeeperInput) {
   const { planner, watched, save, generation, clock, zone, log } = input;
   /** Runs `write` with `record` in place of the kept profile of its name; without effect if either fails. */
@@ -92,7 +92,7 @@ export function createKeeper(input: KeeperInput) {
         ...(keep.maintenance ? { maintenance: keep.maintenance } : {}),
         appliedAt: new Date(now).toISOString(),
         generation: generation(),
-        // All of them, until they are written: a service that is killed in between finishes the apply.
+        // All changes are pending until they are written, so that the next service finishes the apply of one that is killed in between.
         pending: changes.map(changeName),
       };
       const old = watched.find((one) => one.profile.name === keep.name);
@@ -125,7 +125,7 @@ export function createKeeper(input: KeeperInput) {
         return planner.write(part.request, part.plan.tag ?? '', by, onFailure, sources);
       }
     },
-    /** False where no profile of that name is kept. Throws `ERR_IO`; it is still kept then. */
+    /** Ends the keeping of a profile. Returns false if none of that name is kept. Throws `ERR_IO`; it is still kept then. */
     async release(name: string): Promise<boolean> {
       const index = watched.findIndex(({ profile }) => profile.name === name);
       const [record] = index === -1 ? [] : watched.splice(index, 1);
@@ -140,7 +140,7 @@ export function createKeeper(input: KeeperInput) {
   };
 }
 
-/** Throws `ERR_PROFILE_INVALID` where another kept profile decides the same field. */
+/** Throws `ERR_PROFILE_INVALID` if another kept profile manages the same field. */
 function refuseShared(name: string, request: PlanRequest, watched: readonly Watched[]): void {
   for (const { profile } of watched) {
     const shared = profile.name === name ? [] : commonFields(request, profile.request);
@@ -156,7 +156,7 @@ function refuseShared(name: string, request: PlanRequest, watched: readonly Watc
   }
 }
 
-/** Applying again does not postpone what already waits for its window. */
+/** Returns the fields that still wait for their window; applying again does not postpone them. */
 function stillWaiting(old: Watched | undefined, changes: readonly Change[]): Watched['fields'] {
   const waiting = changes.map(changeName).filter((name) => old?.profile.pending.includes(name));
   return Object.fromEntries(
@@ -167,7 +167,7 @@ function stillWaiting(old: Watched | undefined, changes: readonly Change[]): Wat
   );
 }
 
-/** The same profile, of which nothing is pending, contested or paused. */
+/** Whether it is the same profile, with nothing pending, contested or paused. */
 function isSettled(old: Watched, { appliedAt: _, generation: __, pending: ___, ...profile }: KeptProfile): boolean {
   const { appliedAt, generation, pending, ...known } = old.profile;
   const fields = Object.values(old.fields);
@@ -178,10 +178,10 @@ function isSettled(old: Watched, { appliedAt: _, generation: __, pending: ___, .
   );
 }
 
-/** Kept profiles, and characters of all of them as they are stored. Every change is compared with each. */
+/** Limits of kept profiles: their number, and the stored characters of all of them. Every change is compared with each. */
 const MOST = { profiles: 32, characters: 4 * 1024 * 1024 };
 
-/** Throws `ERR_PROFILE_INVALID` where one more, or a larger one, is too much beside the others. */
+/** Throws `ERR_PROFILE_INVALID` if the profile would exceed the limits beside the others. */
 function refuseTooMuch(profile: KeptProfile, kept: readonly KeptProfile[]): void {
   const others = kept.filter(({ name }) => name !== profile.name);
   if (others.length >= MOST.profiles) {

@@ -4,12 +4,12 @@ import { commonFields } from '../../plan/kept.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
 import type { Watched } from './report.ts';
 
-/** What is stored of a kept profile. */
+/** Returns the stored part of a kept profile. */
 export function recordOf({ profile, fields, replaced, applying }: KeptRecord): KeptRecord {
   return { profile, fields, ...(replaced ? { replaced } : {}), ...(applying ? { applying } : {}) };
 }
 
-/** A record with no more behind it than a return may need. `oldest`: the oldest version that one may go back to. */
+/** Returns a record with only the earlier profiles that an automatic rollback may need. `oldest` is the oldest version that one may go back to. */
 export function withNeeded(record: KeptRecord, oldest: number): KeptRecord {
   const { replaced, ...rest } = recordOf(record);
   if (!replaced || record.profile.generation <= oldest) return rest;
@@ -17,7 +17,7 @@ export function withNeeded(record: KeptRecord, oldest: number): KeptRecord {
   return { ...rest, ...(needed ? { replaced: needed } : {}) };
 }
 
-/** The newest of a record and those behind it that was applied in this version or before it. */
+/** Returns the newest record, among this one and those it replaced, that was applied in this version or before it. */
 function keptAt(record: KeptRecord, generation: number): KeptRecord | undefined {
   for (let one: KeptRecord | undefined = record; one; one = one.replaced) {
     const { replaced: _, applying: __, ...alone } = one;
@@ -27,8 +27,8 @@ function keptAt(record: KeptRecord, generation: number): KeptRecord | undefined 
 }
 
 /**
- * What a write makes of the kept profiles: an apply that the last service had only announced gets its version, and a return over an apply
- * puts back the profile that this apply replaced, as of the rollback, so that it is in force. Returns the names of those put back. Repeatable.
+ * Updates the kept profiles after a write. An apply that the last service had only announced gets its version. An automatic rollback of an apply puts
+ * back the profile that this apply replaced, as of the rollback, so that it is in force. Idempotent. Returns the names of the profiles put back.
  */
 export function follow(watched: Watched[], by: Author, generation: number): string[] {
   const back: string[] = [];
@@ -41,7 +41,7 @@ export function follow(watched: Watched[], by: Author, generation: number): stri
     if (!replaced || by.how !== 'return' || by.to === undefined || !undoes({ by, generation }, profile)) continue;
     const earlier = keptAt(replaced, by.to);
     if (!earlier) continue;
-    // Another profile may have taken what this one left free.
+    // Another profile may manage fields that this one had left free.
     const isShared = watched.some(
       (other) => other !== one && commonFields(other.profile.request, earlier.profile.request).length > 0,
     );

@@ -7,10 +7,10 @@ import type { KeptStatus } from '../../reconcile/status-document.ts';
 import { momentText } from '../../settings/maintenance-window.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
 
-/** What is known of a kept profile now. */
+/** A kept profile with the results of its last comparison. */
 export interface Watched extends KeptRecord {
   drift: Drift[];
-  /** Why it cannot be compared, as a sentence. */
+  /** Why the profile cannot be compared, as a sentence. */
   unusable?: string;
 }
 
@@ -41,7 +41,7 @@ function stateOf(drift: readonly Drift[], isContested: boolean): KeptStatus['sta
   return has('healing') ? 'healing' : 'in sync';
 }
 
-/** The condition of each profile with contested fields. `generation`: of the desired state. */
+/** Returns the condition of each profile with contested fields. `generation` is that of the desired state. */
 export function contestedConditions(watched: readonly Watched[], generation: number): Condition[] {
   return watched.flatMap(({ profile, fields }) => {
     const contested = Object.entries(fields).flatMap(([name, { contested: writer }]) =>
@@ -63,7 +63,7 @@ export function contestedConditions(watched: readonly Watched[], generation: num
   });
 }
 
-/** What every command shows: drift that the profile warns about, and what a person has to decide. */
+/** Returns the notices that every command shows: drift that the profile warns about, and decisions that a person has to make. */
 export function keptNotices(kept: readonly KeptStatus[], now: number, zone?: string): string[] {
   return kept.flatMap(({ name, drift, message }) => [
     ...(message === undefined ? [] : [message]),
@@ -89,7 +89,7 @@ function driftNotice(profile: string, drift: Drift, now: number, zone?: string):
       return `"${field}" differs from the kept profile ${profile}. ${message ?? ''}`;
     case 'contested':
       return message;
-    // A lock wins for as long as it is there; the status shows it.
+    // A lock wins as long as it exists; the status shows it.
     case 'blocked':
     case 'healing':
       return undefined;

@@ -23,28 +23,28 @@ import { follow, recordOf } from './replaced.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
 import { createWriters } from './writers.ts';
 
-/** While something waits for a moment, it is checked at least this often: timers do not run while a computer sleeps. */
+/** Milliseconds between checks while something waits for a moment: timers do not run while a computer sleeps. */
 const RECHECK_MS = 60_000;
-/** How long a service that an apply has started leaves healing to that apply, in milliseconds. */
+/** Milliseconds in which a service that an apply has started leaves healing to that apply. */
 const GRACE_MS = 10_000;
 
 export interface WatchInput {
   planner: Planner;
   records: readonly KeptRecord[];
-  /** Makes the records durable. Throws `ERR_IO`. */
+  /** Makes the kept profiles durable. Throws `ERR_IO`. */
   save(records: readonly KeptRecord[]): Promise<void>;
   /** The history so far, oldest first. */
   entries: readonly HistoryEntry[];
   applies: Pick<Applies, 'report'>;
-  /** The backend stays off: nothing is watched. */
+  /** Whether the backend stays off; nothing is watched then. */
   idle: boolean;
-  /** An apply has started this service, and is about to write. */
+  /** Whether an apply has started this service, and is about to write. */
   startedForApply: boolean;
-  /** The operation on the backend's data, during which nothing is healed. */
+  /** Returns the operation on the backend's data, during which nothing is healed. */
   maintenance(): string | undefined;
-  /** Version of the desired state. */
+  /** Returns the version of the desired state. */
   generation(): number;
-  /** The oldest version that an automatic return may go back to. */
+  /** Returns the oldest version that an automatic rollback may go back to. */
   oldestRollback(): number;
   clock: Clock;
   /** IANA name of the time zone of maintenance windows; by default the local one. */
@@ -56,19 +56,19 @@ export interface WatchInput {
   onChange(): void;
 }
 
-/** Kept profiles, and what differs from them. */
+/** Kept profiles, and the differences from them. */
 export interface Watch {
   status(): KeptStatus[];
-  /** Empty while nothing is contested. */
+  /** Returns the conditions of contested profiles; empty while nothing is contested. */
   conditions(): Condition[];
-  /** What a person should know, as sentences. */
+  /** Returns the notices for a person, as sentences. */
   notices(): string[];
-  /** The plan with what its window would defer now. */
+  /** Returns the plan with the changes that its window would defer now. */
   plan(plan: Plan, maintenance: MaintenanceWindow | undefined): Plan;
   /**
-   * Keeps a profile in place of an earlier one of its name, and carries out the apply; what restarts waits for its window.
-   * @throws RdError as `Planner.write` does, `ERR_PROFILE_INVALID` where another kept profile manages the same field,
-   *   `ERR_CONSENT_NEEDED` where a window would destroy data. Nothing was kept or changed then.
+   * Keeps a profile in place of an earlier one of its name, and carries out the apply; restarts wait for its window.
+   * @throws RdError the errors of `Planner.write`; `ERR_PROFILE_INVALID` if another kept profile manages the same field;
+   *   `ERR_CONSENT_NEEDED` if a window would destroy data. Nothing was kept or changed then.
    */
   apply(
     request: PlanRequest,
@@ -78,11 +78,11 @@ export interface Watch {
     onFailure: OnFailure,
     sources?: readonly StatedSource[],
   ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
-  /** Ends the keeping; false where no profile of that name is kept. Throws `ERR_IO`; it is still kept then. */
+  /** Ends the keeping of a profile. Returns false if none of that name is kept. Throws `ERR_IO`; it is still kept then. */
   release(name: string): Promise<boolean>;
 }
 
-/** What the service reports to the watch. */
+/** Notifications of the service to the watch. */
 export interface WatchFeed {
   /** Begins to watch. Call it after the first observation. */
   start(): void;
@@ -94,7 +94,7 @@ export interface WatchFeed {
   close(): Promise<void>;
 }
 
-/** Keeps profiles, sees what differs from them after every change, and heals it as each of them says. */
+/** Creates the watch. It keeps profiles, compares them after every change, and heals differences as each profile says. */
 export function createWatch(input: WatchInput): Watch & WatchFeed {
   const { planner, clock, zone, log } = input;
   const queue = new SerialQueue();
@@ -143,7 +143,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     wake(wakes.length === 0 ? undefined : Math.min(...wakes));
   }
 
-  /** Before the writers are told, for which a profile that is kept again has been applied now. */
+  /** Runs before the writers are told: for them, a profile that is kept again has been applied now. */
   function wrote(by: Author, generation: number): void {
     for (const profile of follow(watched, by, generation)) {
       log('info', 'an earlier profile is kept again', { profile, generation });
@@ -157,7 +157,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     input.onChange();
   }
 
-  /** Compares one profile, and heals. Returns when to look again, in milliseconds. */
+  /** Compares one profile, and heals. Returns the milliseconds until the next look. */
   async function lookAt(one: Watched): Promise<number | undefined> {
     try {
       const request = planner.check(one.profile.request);
@@ -269,7 +269,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   };
 }
 
-/** What must survive a restart of the service. Rounds begin again then. */
+/** Returns the fields that must survive a restart of the service. Rounds begin again then. */
 function durable({ profile, fields, replaced, applying }: Watched) {
   const memorable = Object.entries(fields).map(([name, { since, contested, paused }]) => [
     name,

@@ -1,16 +1,16 @@
 import { undoes, type Writer } from '../../plan/healing.ts';
 import type { KeptProfile } from '../../plan/kept.ts';
 
-/** Who wrote each field last, besides its kept profile. */
+/** Tracks who wrote each field last, besides its kept profile. */
 export interface Writers {
-  /** `names`: what was written, as `changeName` writes it. */
+  /** Records a writer. `names` are the written fields in the form of `changeName`. */
   note(names: readonly string[], writer: Writer): void;
   last(name: string): Writer | undefined;
-  /** The rollback or return that went back over the last apply of a profile. */
+  /** Returns the rollback that undid the last apply of a profile. */
   undoing(profile: KeptProfile): Writer | undefined;
 }
 
-/** `kept`: the profiles that are kept now. */
+/** Creates the writers. `kept` returns the profiles that are kept now. */
 export function createWriters(kept: () => readonly KeptProfile[]): Writers {
   const writers = new Map<string, Writer>();
   const undoings = new Map<string, Writer>();

@@ -2,7 +2,7 @@ import { type Check, type Finding, failed, passed } from '../check.ts';
 
 const RISK = 'A program that breaks out of the machine then has all files of its user';
 
-/** What runs a virtual machine can open only its files, also the one that runs already. */
+/** Checks that the program of a virtual machine can open only the machine's files, even if it is already running. */
 export const machineConfined: Check = {
   id: 'MACHINE_CONFINED',
   category: 'Utilities',

@@ -4,10 +4,10 @@ import { systemCode } from '../../../os/io-error.ts';
 import { type Check, failed, passed } from '../check.ts';
 
 const GIB = 1024 ** 3;
-/** A single image can use up less than this. */
+/** Minimum free space in bytes; a single image can use up less than this. */
 const MIN_FREE_BYTES = 2 * GIB;
 
-/** There is enough space for images and for writing settings. */
+/** Checks that there is enough space for images and for writing settings. */
 export const diskSpace: Check = {
   id: 'DISK_SPACE',
   category: 'Utilities',
@@ -27,7 +27,7 @@ export const diskSpace: Check = {
   },
 };
 
-/** Files with passwords are readable only by their user. */
+/** Checks that files with passwords are readable only by their user. */
 export const secretFiles: Check = {
   id: 'SETTINGS_FILE_PERMISSIONS',
   category: 'Utilities',

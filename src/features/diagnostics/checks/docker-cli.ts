@@ -8,22 +8,22 @@ import { quoteName } from '../../../settings/printable.ts';
 import { type CredentialHelper, credentialHelpers, currentContext } from '../../host-integration/docker-config.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
-/** Where the docker command looks beside the user's directory. */
+/** Directories in which the docker command looks for plugins, besides the user's. */
 const SYSTEM_DIRECTORIES = [
   '/usr/local/lib/docker/cli-plugins',
   '/usr/local/libexec/docker/cli-plugins',
   '/usr/lib/docker/cli-plugins',
   '/usr/libexec/docker/cli-plugins',
 ];
-/** Debian package of docker's own archive. */
+/** Debian package of each plugin in docker's own archive. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'docker-buildx': 'docker-buildx-plugin',
   'docker-compose': 'docker-compose-plugin',
 };
 
 /**
- * The docker command finds this plugin. The compatible application links its own copy into `~/.docker/cli-plugins`; here any copy suffices,
- * because none is shipped.
+ * Checks that the docker command finds this plugin. The compatible application links its own copy into `~/.docker/cli-plugins`; here any copy
+ * suffices, because none is shipped.
  */
 export function dockerCliPlugin(name: string): Check {
   return {
@@ -57,12 +57,12 @@ export function dockerCliPlugin(name: string): Check {
   };
 }
 
-/** Configuration directory of the docker command. */
+/** Returns the configuration directory of the docker command. */
 function configDirectory({ env, home }: CheckContext): string {
   return env.DOCKER_CONFIG || join(home, '.docker');
 }
 
-/** Why a file is not executable, as the rest of a sentence; undefined when it is. */
+/** Returns the reason why a file is not executable, as the rest of a sentence; undefined when it is. */
 async function problemOf(file: string): Promise<string | undefined> {
   try {
     await lstat(file);
@@ -86,7 +86,7 @@ async function problemOf(file: string): Promise<string | undefined> {
 
 const VARIABLES = ['DOCKER_HOST', 'DOCKER_CONTEXT', 'DOCKER_CONFIG'];
 
-/** The docker command uses our engine by default, and no environment variable overrides that. */
+/** Checks that the docker command uses our engine by default, and that no environment variable overrides that. */
 export const dockerContext: Check = {
   id: 'DOCKER_CONTEXT',
   category: 'Container Engine',
@@ -117,7 +117,7 @@ async function activeContext(context: CheckContext): Promise<Finding> {
   );
 }
 
-/** Name of the active context; undefined when the file cannot be parsed. */
+/** Returns the name of the active context; undefined when the file cannot be parsed. */
 async function selectedContext(file: string): Promise<string | undefined> {
   return readIfThere(file, { follow: true })
     .then(currentContext)
@@ -134,7 +134,7 @@ function variables({ env }: CheckContext): Finding[] {
   );
 }
 
-/** The programs that `config.json` names for credentials can be started: without them, pulls fail, also those of public images. */
+/** Checks that the credential helpers in `config.json` can be started: without them, all pulls fail, even those of public images. */
 export const dockerCredentialHelpers: Check = {
   id: 'DOCKER_CREDENTIAL_HELPERS',
   category: 'Utilities',
@@ -143,7 +143,7 @@ export const dockerCredentialHelpers: Check = {
     const file = join(configDirectory(context), 'config.json');
     const helpers = await readIfThere(file, { follow: true })
       .then(credentialHelpers)
-      // DOCKER_CONTEXT reports a file that cannot be understood.
+      // A file that cannot be parsed is a finding of DOCKER_CONTEXT.
       .catch(() => []);
     const searchPath = programPath(context.env.PATH);
     const missing: CredentialHelper[] = [];

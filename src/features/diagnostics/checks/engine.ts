@@ -7,11 +7,11 @@ import { systemCode } from '../../../os/io-error.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
 
-/** Milliseconds. */
+/** Milliseconds that an engine has to respond. */
 const ANSWER_LIMIT = 5_000;
 const ADVICE = [{ description: 'See `rdctl status` and the log of the engine; `rdctl apply` starts what should run.' }];
 
-/** The requested engine responds on its socket. */
+/** Checks that the requested engine responds on its socket. */
 export const engineAnswers: Check = {
   id: 'ENGINE_ANSWERS',
   category: 'Container Engine',
@@ -20,7 +20,7 @@ export const engineAnswers: Check = {
   async run(context, signal): Promise<Finding[]> {
     const { power, backendState, engines } = context.status();
     const { name } = context.settings().containerEngine;
-    // Still converging; any result would be outdated at once.
+    // While the backend converges, any result would be outdated at once.
     if (backendState === 'STARTING' || backendState === 'STOPPING') return [];
     if (power === 'stopped') return [passed(`${name} is switched off, as asked.`)];
     const engine = engines[name];
@@ -42,7 +42,7 @@ export const engineAnswers: Check = {
   },
 };
 
-/** A check that queries moby on its socket; without findings unless a real one runs. */
+/** Creates a check that queries moby on its socket; without findings unless a real one runs. */
 function mobyCheck(
   id: string,
   look: (socket: string, context: CheckContext, signal: AbortSignal) => Promise<readonly Finding[]>,
@@ -69,7 +69,7 @@ async function ping(socket: string, signal: AbortSignal): Promise<void> {
   if (status !== 200) throw new Error(`it answered with status ${status}`);
 }
 
-/** containerd speaks another protocol; only whether it accepts a connection can be checked without it. */
+/** Connects to containerd. It speaks another protocol, so only whether it accepts a connection can be checked. */
 function dial(path: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path, signal });
@@ -84,13 +84,13 @@ function dial(path: string, signal: AbortSignal): Promise<void> {
 /** Tolerated clock difference in milliseconds; the Date header has whole seconds. */
 const TOLERANCE = 5_000;
 
-/** The engine's clock matches this computer's: certificates and images have dates. */
+/** Checks that the engine's clock matches this computer's: certificates and images have dates. */
 export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
   const requestedAt = context.now();
   const { serverTime } = await probe('GET', { socket, path: '/_ping' }, signal);
   const respondedAt = context.now();
   if (serverTime === undefined) return [];
-  // Read at some time between the two, and truncated to a second.
+  // The server read its clock between request and response, and truncated it to a second.
   const behind = requestedAt - serverTime - 1_000;
   const ahead = serverTime - respondedAt;
   const skew = Math.max(behind, ahead, 0);
@@ -106,10 +106,10 @@ export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
 /** Metadata of the two image stores, below the data directory of moby. */
 const CLASSIC = 'image';
 const CONTENT = join('io.containerd.content.v1.content', 'blobs', 'sha256');
-/** Of the containerd that dockerd starts itself, and of ours beside it. */
+/** Content directories of the containerd that dockerd starts itself, and of ours beside it. */
 const SNAPSHOTTERS = [join('containerd', 'daemon', CONTENT), join('..', 'moby-containerd', CONTENT)];
 
-/** The inactive image store of moby, which no client sees, contains no images. */
+/** Checks that the inactive image store of moby, which no client sees, contains no images. */
 export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _context, signal) => {
   const { status, body } = await probe('GET', { socket, path: '/info' }, signal);
   if (status !== 200) return [];
@@ -117,7 +117,7 @@ export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _cont
   if (!isObject(facts) || typeof facts.DockerRootDir !== 'string') return [];
   const usesSnapshotter = JSON.stringify(facts.DriverStatus ?? []).includes('io.containerd.snapshotter');
   const root = facts.DockerRootDir;
-  // The data of an engine in a guest is not here, so nothing can be said about it.
+  // The data of an engine in a guest is not here, so its store cannot be checked.
   if ((await entries(root)).length === 0) return [];
   const stranded = usesSnapshotter ? await classicImages(root) : await snapshotterContent(root);
   const [used, other] = usesSnapshotter ? ['snapshotter', 'classic'] : ['classic', 'snapshotter'];
@@ -131,7 +131,7 @@ export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _cont
   ];
 });
 
-/** Images of every storage driver that the classic store was used with. */
+/** Counts the images of every storage driver that the classic store was used with. */
 async function classicImages(root: string): Promise<number> {
   const drivers = await entries(join(root, CLASSIC));
   const images = drivers.map((driver) => entries(join(root, CLASSIC, driver, 'imagedb', 'content', 'sha256')));
@@ -142,7 +142,7 @@ async function snapshotterContent(root: string): Promise<number> {
   return (await Promise.all(SNAPSHOTTERS.map((path) => entries(join(root, path))))).flat().length;
 }
 
-/** Empty for a missing directory. */
+/** Lists a directory; empty for a missing one. */
 async function entries(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];

@@ -7,7 +7,7 @@ import { kubeContext, kubeVersionsAvailable } from './kubernetes.ts';
 import { connectedToInternet, portInUse } from './network.ts';
 import { pathManagement, shellPath } from './search-path.ts';
 
-/** Every check, in the order of the compatible application; ours follow within each category. */
+/** Returns every check, in the order of the compatible application; ours follow within each category. */
 export function allChecks(platform: CheckContext['platform']): readonly Check[] {
   const plugin = (name: string) => dockerCliPlugin(platform === 'win32' ? `${name}.exe` : name);
   return [
@@ -40,7 +40,7 @@ export function allChecks(platform: CheckContext['platform']): readonly Check[] 
   ];
 }
 
-/** `1` enables the two fixed checks, for tests of clients. */
+/** Variable that enables the two fixed checks with `1`, for tests of clients. */
 const VARIABLE = 'RDCTL_STATIC_CHECKS';
 
 const isEnabled = ({ env }: CheckContext) => env[VARIABLE] === '1';

@@ -3,12 +3,12 @@ import { readIfThere } from '../../../os/atomic-file.ts';
 import type { CheckContext } from '../check.ts';
 import { type Check, failed, passed } from '../check.ts';
 
-/** The only relevant line, in YAML or JSON; a whole YAML parser would stay in the service's memory. */
+/** Matches the only relevant line, in YAML or JSON; a whole YAML parser would stay in the service's memory. */
 const CURRENT = /^[ \t]*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;
-/** More than enough for hundreds of clusters. */
+/** Bytes of a kubeconfig that are read: more than enough for hundreds of clusters. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** kubectl uses our cluster by default. */
+/** Checks that kubectl uses our cluster by default. */
 export const kubeContext: Check = {
   id: 'KUBE_CONTEXT',
   category: 'Kubernetes',
@@ -29,7 +29,7 @@ export const kubeContext: Check = {
   },
 };
 
-/** `current-context` of the first file that has one, as kubectl reads them. */
+/** Returns `current-context` of the first file that has one, in the order of kubectl. */
 async function currentContext({ env, home }: CheckContext): Promise<string | undefined> {
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   for (const file of listed.length > 0 ? listed : [join(home, '.kube', 'config')]) {
@@ -40,7 +40,7 @@ async function currentContext({ env, home }: CheckContext): Promise<string | und
   return undefined;
 }
 
-/** The requested version is available. */
+/** Checks that the requested version is available. */
 export const kubeVersionsAvailable: Check = {
   id: 'KUBE_VERSIONS_AVAILABLE',
   category: 'Kubernetes',

@@ -3,7 +3,7 @@ import { PRODUCT } from '../../../product.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 import { probe } from '../http-probe.ts';
 
-/** An Internet server responds, with any status. Direct, without a proxy. */
+/** Checks that an Internet server responds, with any status. The request goes directly, without a proxy. */
 export const connectedToInternet: Check = {
   id: 'CONNECTED_TO_INTERNET',
   category: 'Networking',
@@ -15,7 +15,7 @@ export const connectedToInternet: Check = {
       await probe('HEAD', connectivityUrl, AbortSignal.any([signal, AbortSignal.timeout(timeout)]));
       return [passed(`The application can reach the Internet: ${host} answers.`)];
     } catch (error) {
-      // Canceled: the result is unknown.
+      // The run was canceled, so the result is unknown.
       if (signal.aborted) throw error;
       return [
         failed(`The application cannot reach the Internet: ${host} did not answer (${reasonOf(error, timeout)}).`, [
@@ -33,7 +33,7 @@ function reasonOf(error: unknown, timeout: number): string {
   return code ?? error.message;
 }
 
-/** The ports that clients use for us are ours. */
+/** Checks that the ports at which clients expect us are not used by other programs. */
 export const portInUse: Check = {
   id: 'PORT_IN_USE',
   category: 'Networking',
@@ -61,7 +61,7 @@ async function clusterPort(context: CheckContext, signal: AbortSignal): Promise<
   const { enabled, port } = context.settings().kubernetes;
   if (!context.hasCluster || !enabled) return [];
   const { cluster } = context.status();
-  // A running cluster owns the port itself; so may one that was not observed yet.
+  // A running cluster owns the port; so may one that was not observed yet.
   if (cluster.state === 'running' && cluster.spec.port === port) {
     return [passed(`The cluster has its port ${port}.`, 'KUBERNETES')];
   }

@@ -3,7 +3,7 @@ import { findProgram, programPath } from '../../../os/program.ts';
 import type { IntegrationOutcome } from '../../host-integration/outcome.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
-/** The last result for each shell start-up file. */
+/** Reports the last result for each shell start-up file. */
 export const pathManagement: Check = {
   id: 'PATH_MANAGEMENT',
   category: 'Utilities',
@@ -41,13 +41,13 @@ function findingOf({ file, state, message = 'the reason is not known' }: Integra
   }
 }
 
-/** Milliseconds; some start-up files are slow. */
+/** Milliseconds that a shell has to start; some start-up files are slow. */
 const LIMIT = 8_000;
 /** Delimits the output, because start-up files may print. */
 const MARK = '\u0001';
 const PRINT_PATH = `printf '${MARK}%s${MARK}' "$PATH"`;
 
-/** A new login shell has the tools directory on its search path. */
+/** Checks that a new login shell has the tools directory on its search path. */
 export function shellPath(id: string, shell: string, options: readonly string[]): Check {
   return {
     id,
@@ -60,7 +60,7 @@ export function shellPath(id: string, shell: string, options: readonly string[])
       const program = await findProgram(shell, programPath(context.env.PATH));
       if (program === undefined) return [passed(`${shell} is not installed.`)];
       const isManual = context.settings().application.pathManagementStrategy === 'manual';
-      // After a first start the files have not been written yet.
+      // After a first start, the files have not been written yet.
       if (!isManual && !isWritten(context)) return [];
       const path = await loginPath([program, ...options, PRINT_PATH], context, signal);
       if (path.split(delimiter).includes(binDirectory)) {
@@ -79,12 +79,12 @@ export function shellPath(id: string, shell: string, options: readonly string[])
   };
 }
 
-/** Editing the start-up files is finished or has failed. */
+/** Whether editing the start-up files has finished or failed. */
 function isWritten({ integration }: CheckContext): boolean {
   return integration.integrationOutcomes().some(({ part, state }) => part === 'path' && state !== 'clean');
 }
 
-/** The search path of a new shell that inherits one without our directory. */
+/** Returns the search path of a new shell that inherits one without our directory. */
 async function loginPath(argv: readonly string[], context: CheckContext, signal: AbortSignal): Promise<string> {
   const inherited = programPath(context.env.PATH)
     .split(delimiter)
