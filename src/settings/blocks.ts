@@ -15,7 +15,7 @@ import { expectedValue, valueProblems } from './value-rules.ts';
  * The blocks of a profile, which the compatible application does not have: schemas that `schemas/gen/blocks.ts` lists. They are stored with the
  * desired state, and appear in no settings document and no deployment profile.
  */
-export const BLOCK_NAMES = Object.keys(DEFAULT_BLOCKS) as (keyof Blocks)[];
+export const BLOCK_NAMES = /* @__PURE__ */ Object.keys(DEFAULT_BLOCKS) as (keyof Blocks)[];
 
 /** Readers of fields whose values have more rules than their schema states. */
 const READERS: Partial<Record<BlockPath, ReadValue>> = {

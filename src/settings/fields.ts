@@ -7,7 +7,12 @@ export type SchemaNode<F extends Field = SettingField> = { field: F } | { sectio
 export type SchemaTree<F extends Field = SettingField> = ReadonlyMap<string, SchemaNode<F>>;
 
 /** Everything that a profile can manage by path: the settings, then the fields of the blocks. Power and port forwards are managed separately. */
-export const MANAGED_FIELDS: readonly Field[] = [...FIELDS, ...BLOCK_FIELDS];
+export const MANAGED_FIELDS: readonly Field[] = /* @__PURE__ */ managedFields();
+
+/** A call that a bundler can drop: a command that needs neither table is not given both. */
+function managedFields(): Field[] {
+  return [...FIELDS, ...BLOCK_FIELDS];
+}
 
 let settings: SchemaTree | undefined;
 let blocks: SchemaTree<Field> | undefined;
