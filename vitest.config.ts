@@ -21,11 +21,13 @@ const MACHINES = 'test/e2e/**/*qemu*.test.ts';
 
 /**
  * Virtual machines that only a long run boots: 9p takes an image with another kernel, a full disk of the host is also in the tests of faults,
- * and frozen states and live changes are tested with a scripted QEMU in every run.
+ * frozen states and live changes are tested with a scripted QEMU in every run, and the other tests take a machine through most of the contract.
  */
 const LONG_MACHINES = LONG
   ? []
-  : ['qemu-9p', 'qemu-upgrade', 'full-disk-qemu', 'qemu-frozen', 'qemu-live'].map((name) => `test/e2e/${name}.test.ts`);
+  : ['qemu-9p', 'qemu-upgrade', 'full-disk-qemu', 'qemu-contract', 'qemu-frozen', 'qemu-live'].map(
+      (name) => `test/e2e/${name}.test.ts`,
+    );
 
 /** Tests of `dist/` and of a build of their own, which have nothing to do with a standalone file. */
 const ONLY_OF_A_BUILD = ['test/cli/code-cache.integration.test.ts', 'test/plan/new-block.integration.test.ts'];
