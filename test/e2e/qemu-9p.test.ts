@@ -8,7 +8,7 @@ import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots and a resume without KVM, next to other tests.
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 const IMAGE = 'test/base:1';
 /** An owner of files in the guest; no such user exists on this host. */
 const OWNER = 12_345;

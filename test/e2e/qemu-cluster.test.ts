@@ -15,8 +15,8 @@ import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { userHome } from '../helpers/user-home.ts';
 
 // One resume without KVM, next to other tests.
-const LIMIT_MS = 1_200_000;
-const POLL = { timeout: 240_000, interval: 1_000 };
+const LIMIT_MS = 1_800_000;
+const POLL = { timeout: 600_000, interval: 1_000 };
 const OLD = 'v1.32.9+k3s1';
 const NEW = 'v1.33.6+k3s1';
 const WORK = { name: 'work', cluster: { server: 'https://work.example' } };

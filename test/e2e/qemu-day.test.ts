@@ -15,8 +15,8 @@ import { putImage } from '../helpers/registry-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // One resume without KVM, next to other tests.
-const LIMIT_MS = 900_000;
-const POLL = { timeout: 120_000, interval: 1_000 };
+const LIMIT_MS = 1_800_000;
+const POLL = { timeout: 600_000, interval: 1_000 };
 const INDEX = 'application/vnd.oci.image.index.v1+json';
 const HAS_IPV6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
 

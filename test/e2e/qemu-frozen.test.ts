@@ -7,7 +7,7 @@ import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots and two resumes without KVM, next to other tests.
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 const IMAGE = 'test/base:1';
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
 const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /data/kept'] };

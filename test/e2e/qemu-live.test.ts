@@ -6,7 +6,7 @@ import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots without KVM, next to other tests.
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 const MEMORY = 'virtualMachine.memoryInGB';
 const CPUS = 'virtualMachine.numberCPUs';
 const DISK = 'experimental.virtualMachine.diskSize';

@@ -18,8 +18,8 @@ import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots without KVM, next to other tests.
-const LIMIT_MS = 1_200_000;
-const POLL = { timeout: 300_000, interval: 2_000 };
+const LIMIT_MS = 1_800_000;
+const POLL = { timeout: 600_000, interval: 2_000 };
 const IMAGE = 'test/base:1';
 
 const reason = await whyNoRealGuest();

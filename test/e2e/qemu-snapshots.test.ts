@@ -11,8 +11,8 @@ import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Several resumes without KVM, next to other tests.
-const LIMIT_MS = 900_000;
-const POLL = { timeout: 120_000, interval: 50 };
+const LIMIT_MS = 1_800_000;
+const POLL = { timeout: 600_000, interval: 50 };
 const IMAGE = 'test/base:1';
 const WRITER = {
   image: IMAGE,

@@ -6,7 +6,7 @@ import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // One resume without KVM, next to other tests.
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 
 const reason = await whyNoRealGuest();
 const debianPackage = debianPackageFile();

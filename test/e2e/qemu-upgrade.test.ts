@@ -5,7 +5,7 @@ import { linkSuite, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Three boots without KVM, next to other tests.
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 const IMAGE = 'test/base:1';
 const command = (script: string) => ({
   image: IMAGE,
