@@ -210,5 +210,7 @@ function moment(): Promise<void> {
 function endEngine(file: string): void {
   const model = JSON.parse(readFileSync(file, 'utf8'));
   for (const engine of Object.values<{ process: object }>(model.engines)) engine.process = { state: 'stopped' };
-  writeFileSync(file, JSON.stringify(model));
+  // A service of its own would read a file that is being written as a damaged one.
+  writeFileSync(`${file}.by-the-test`, JSON.stringify(model));
+  renameSync(`${file}.by-the-test`, file);
 }
