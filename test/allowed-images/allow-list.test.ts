@@ -211,13 +211,14 @@ test('the longest patterns are compared with the longest names in linear time', 
   const half = 'a'.repeat(120);
   const patterns = [`*${half}b`, `*${half}b*`, `${'*a'.repeat(120)}b`, `*${half}*b`].map((part) => `*.com/*/${part}`);
   const list = createAllowList(Array.from({ length: 10_000 }, (_, at) => patterns[at % patterns.length] ?? ''));
-  const began = performance.now();
+  // Of this process: other programs on the computer are not meant.
+  const began = process.cpuUsage();
   for (let name = 0; name < 20; name += 1) {
     const image = `example.com/x/${'a'.repeat(240)}${name}`;
     expect(list.allows(parseReference(image) ?? never())).toBe(false);
   }
-  // Going back to each star took a minute.
-  expect(performance.now() - began).toBeLessThan(5_000);
+  // It takes a second. Going back to each star took a minute.
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(20_000);
 });
 
 test('the index of a list finds what comparing each pattern finds', () => {

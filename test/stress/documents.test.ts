@@ -19,11 +19,11 @@ test('foreign documents are read or refused within the limits', async () => {
   const first = process.memoryUsage().rss;
   for (const bytes of documents) {
     const text = bytes.toString('utf8');
-    const began = performance.now();
+    const began = process.cpuUsage();
     const metadata = parseMetadata(text.slice(0, 1024 * 1024), 'linux');
     expect(Object.keys(metadata)).toHaveLength(1);
     expect(readCredentials(text)).toBeUndefined();
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
   }
   expect(Object.prototype).not.toHaveProperty('a');
   expect(process.memoryUsage().rss - first).toBeLessThan(512 * 1024 * 1024);
