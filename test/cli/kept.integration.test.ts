@@ -92,8 +92,7 @@ test('two writers at ten times a second are stopped and named within five second
   const ms = performance.now() - begun;
   over = true;
   await writer;
-  // A few contradictions, a tenth of a second apart, on a busy computer as well.
-  expect(ms).toBeLessThan(30_000);
+  expect(ms).toBeLessThan(5000);
   expect(team?.contested[0]?.message).toMatch(/the kept profile team and `set` \(rdctl\//);
   const { conditions, notices } = await client.status();
   expect(conditions.at(-1)).toMatchObject({ type: 'Contested', concern: 'attention' });
