@@ -208,7 +208,7 @@ export async function openBackend(
   history.onOutcome((generation, { result, reason }) =>
     events.emit({ type: 'outcome', outcome: { generation, result, ...defined({ reason }) } }),
   );
-  // Follows after the transactions, which decide whether a failure is undone.
+  // Must follow the transactions, which decide whether a failure is undone.
   history.follow(controllers, transactions.aftermath);
   const save = (next: Desired, before: Desired) => saveDesired(places, driver.name, { before, next });
   const store = createDesiredStore({
